@@ -1,0 +1,1 @@
+"""Thin drivers of the same handles and log."""

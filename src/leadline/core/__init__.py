@@ -1,0 +1,1 @@
+"""What an agent is, and the seams it needs."""

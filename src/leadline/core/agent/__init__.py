@@ -1,0 +1,1 @@
+"""The agent handle: scope, inbox, status, cancel."""

@@ -1,0 +1,1 @@
+"""Turns and steps: the driver that runs an agent."""

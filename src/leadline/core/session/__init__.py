@@ -1,0 +1,1 @@
+"""The append-only session log and what is derived from it."""

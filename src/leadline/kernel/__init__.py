@@ -1,0 +1,1 @@
+"""The plugin container: contexts, services, fibers, effects, signals."""

@@ -1,0 +1,1 @@
+"""Composition as data: rows, layers, patches, reload."""

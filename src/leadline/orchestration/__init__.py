@@ -1,0 +1,1 @@
+"""How agents start and join other agents."""

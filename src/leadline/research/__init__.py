@@ -1,0 +1,1 @@
+"""Deep research: ledger, methods, verification, report."""
