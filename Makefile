@@ -51,9 +51,10 @@ cases: $(VENV)/.dev  ## CASES=DIR: which of the recorded failures have a test
 	$(BIN)/python tests/list_cases.py $(CASES)
 
 lock:  ## pin what a fresh environment resolves to
-	rm -rf $(VENV)/lock && $(PYTHON) -m venv $(VENV)/lock
+	$(PYTHON) -m venv $(VENV)/lock
 	$(VENV)/lock/bin/python -m pip --disable-pip-version-check --quiet install uv
-	$(VENV)/lock/bin/uv export --quiet --no-hashes --no-emit-project --no-header --group dev > requirements.lock
+	$(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
+		--group dev pyproject.toml --output-file requirements.lock
 
 clean:
 	rm -rf $(VENV) $(OUT) .pytest_cache .ruff_cache
