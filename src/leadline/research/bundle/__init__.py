@@ -1,0 +1,1 @@
+"""One file that holds a run and can be checked offline."""

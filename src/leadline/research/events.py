@@ -1,0 +1,401 @@
+"""The facts of a research run: the `research/*` events, and the values that they carry.
+
+Every event holds the state after it (whole values, no deltas), so that the ledger is a fold of them. Only the
+engine appends them, and only to the session of the run; what was done by a child agent names the child's
+session and the sequence number there.
+
+A run is, in this order: Started, Planned, then for each unit UnitStarted .. UnitEnded with the facts about
+sources and quotes between, Drafted, one VerdictGiven a sentence, Ended. Several units interleave.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, TypeAlias
+
+import msgspec
+
+from leadline.core.llm.usage import Usage
+from leadline.core.session.events import Event
+
+Outcome: TypeAlias = Literal[
+    "ok", "partial", "thin", "blocked", "paywalled", "unsupported", "disallowed", "error"
+]
+"""How reading a source went. Only `ok` and `partial` can be evidence."""
+
+USABLE_OUTCOMES: frozenset[str] = frozenset({"ok", "partial"})
+
+RunStatus: TypeAlias = Literal["completed", "partial", "cancelled", "failed"]
+UnitStatus: TypeAlias = Literal["completed", "partial", "cancelled", "failed"]
+Polarity: TypeAlias = Literal["supporting", "opposing", "context"]
+MatchKind: TypeAlias = Literal["exact", "normalised"]
+Label: TypeAlias = Literal["finding", "analysis", "recommendation", "background"]
+VerdictName: TypeAlias = Literal["supported", "contradicted", "not_established", "not_checked"]
+CheckOutcome: TypeAlias = Literal["pass", "fail", "contradicts", "unsure", "not_applicable"]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A value inside an event. Fields that a later version adds are ignored by this one."""
+
+
+# --- the request -------------------------------------------------------------------------------------------
+
+
+class Request(Record):
+    """What the person asked for, as plain data."""
+
+    question: str
+    purpose: str | None = None
+    context: str | None = None
+    breadth: str = "balanced"
+    format: str = "report"
+    language: str | None = None
+    """Language of the report; None: that of the question."""
+
+    @property
+    def words(self) -> str:
+        """Everything the person said; it needs no evidence in the report."""
+        return "\n".join(part for part in (self.question, self.purpose, self.context) if part)
+
+
+class Unit(Record):
+    """One part of the plan."""
+
+    id: str
+    """`u1`, `u2`, ... in plan order."""
+    title: str
+    question: str
+    objective: str = ""
+
+
+# --- sources and quotes ------------------------------------------------------------------------------------
+
+
+class PageSpan(Record):
+    """Where a page lies in the extracted text, in Unicode code points; `end` is exclusive."""
+
+    number: int
+    start: int
+    end: int
+
+
+class FoundBy(Record):
+    """The tool call that first returned a source."""
+
+    call: str
+    query: str = ""
+    rank: int | None = None
+    """Position in the result list, from 1."""
+
+
+class Source(Record):
+    """A document, whether or not it could be read."""
+
+    id: str
+    """As the tools name it; unique in the run."""
+    key: str
+    """Canonical key: what two finds of one document have in common."""
+    title: str
+    location: str
+    """Corpus-relative path with `/`, or the full address that was fetched."""
+    kind: str = "document"
+    published: str | None = None
+    """ISO date, or a prefix of one."""
+    retrieved_at: str
+    """ISO time in UTC."""
+    outcome: Outcome
+    reason: str = ""
+    snapshot: str = ""
+    """sha256 of the extracted text in UTF-8; empty when there is none."""
+    bytes_sha256: str = ""
+    media_type: str = ""
+    method: str = ""
+    method_version: str = ""
+    pages: tuple[PageSpan, ...] = ()
+    """Empty when the text has no known pages."""
+    found_by: FoundBy | None = None
+    part: str | None = None
+    """`main`, `supplement`, ... where several files share one key."""
+
+
+class Quote(Record):
+    """A span of a snapshot that was recorded as evidence."""
+
+    id: str
+    """`u1.e1`: the unit, then a number within the unit."""
+    unit: str
+    source: str
+    snapshot: str
+    start: int
+    """In Unicode code points of the snapshot's text."""
+    end: int
+    text: str
+    """Exactly the text of the span."""
+    match: MatchKind
+    page: int | None = None
+    claim: str = ""
+    polarity: Polarity = "supporting"
+
+
+# --- the report as the writer returned it ------------------------------------------------------------------
+
+
+class Leaf(Record):
+    """One sentence (or table cell) with the ids of its evidence."""
+
+    text: str
+    evidence: tuple[str, ...] = ()
+    label: Label = "finding"
+
+
+class Paragraph(Record, tag_field="kind", tag="paragraph"):
+    """Running sentences."""
+
+    sentences: tuple[Leaf, ...]
+
+
+class ItemList(Record, tag_field="kind", tag="list"):
+    """Items, each of one or more sentences."""
+
+    items: tuple[tuple[Leaf, ...], ...]
+
+
+class Table(Record, tag_field="kind", tag="table"):
+    """Rows of cells under a header."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[Leaf, ...], ...]
+
+
+Block: TypeAlias = Paragraph | ItemList | Table
+
+
+class Section(Record):
+    """A heading and what stands under it."""
+
+    heading: str
+    blocks: tuple[Block, ...]
+
+
+class Report(Record):
+    """What the writer returned: prose with evidence ids, without numbers, links or lists of sources."""
+
+    title: str
+    sections: tuple[Section, ...]
+    unresolved: tuple[str, ...] = ()
+
+
+# --- verdicts and usage ------------------------------------------------------------------------------------
+
+
+class CheckRecord(Record):
+    """What one check said about one sentence."""
+
+    name: str
+    version: int
+    outcome: CheckOutcome
+    reason: str = ""
+
+
+class RunUsage(Record, omit_defaults=False):
+    """What the run used. Unknown is absent, never zero."""
+
+    calls: int = 0
+    """Calls to a model, failed attempts included."""
+    tokens: Usage = Usage()
+    cost: float | None = None
+    """None: no price is known."""
+    currency: str | None = None
+    wall_s: float = 0.0
+
+
+# --- events ------------------------------------------------------------------------------------------------
+
+
+class Started(Event):
+    """The run exists. Appended before anything is asked of a model or a source."""
+
+    TYPE: ClassVar[str] = "research/started"
+
+    run: str
+    """Id of the run, which is the id of its session."""
+    request: Request
+    roots: tuple[str, ...] = ()
+    """Names of the folders and files that may be searched (names, not paths of this machine)."""
+    method: str = "adaptive"
+    model: str = ""
+    """`provider/name` of the model; what wrote the report."""
+    checks_version: str = ""
+    mode: Literal["direct", "delegated"] = "direct"
+    started_at: str = ""
+    """ISO time in UTC."""
+
+
+class Planned(Event):
+    """What will be researched. A later plan replaces an earlier one."""
+
+    TYPE: ClassVar[str] = "research/planned"
+
+    brief: str
+    units: tuple[Unit, ...]
+    fallback: bool = False
+    """The planner gave nothing usable; the question stands for the plan."""
+    notes: tuple[str, ...] = ()
+
+
+class UnitStarted(Event):
+    """Work on a unit begins, by the child session that is named."""
+
+    TYPE: ClassVar[str] = "research/unit-started"
+
+    unit: Unit
+    attempt: int = 1
+    child: str | None = None
+
+
+class Searched(Event):
+    """A query was answered. `sources` are the ids of its hits, best first."""
+
+    TYPE: ClassVar[str] = "research/searched"
+
+    unit: str | None
+    query: str
+    sources: tuple[str, ...] = ()
+    child: str | None = None
+    seq: int | None = None
+
+
+class SourceFound(Event):
+    """What is known of a source. A later event about the same id replaces the earlier one."""
+
+    TYPE: ClassVar[str] = "research/source-found"
+
+    source: Source
+
+
+class SourceRead(Event):
+    """Text of a source came back. `start` to `end` is the range, in code points of the snapshot."""
+
+    TYPE: ClassVar[str] = "research/source-read"
+
+    source: str
+    start: int
+    end: int
+    unit: str | None = None
+    child: str | None = None
+    seq: int | None = None
+
+
+class VersionFound(Event):
+    """Two sources are versions of one document; the newer supersedes the older."""
+
+    TYPE: ClassVar[str] = "research/version-found"
+
+    newer: str
+    older: str
+    reason: str = ""
+
+
+class QuoteRecorded(Event):
+    """A quote was found in its snapshot and is evidence from now on."""
+
+    TYPE: ClassVar[str] = "research/quote-recorded"
+
+    quote: Quote
+    child: str | None = None
+    seq: int | None = None
+
+
+class UnitEnded(Event):
+    """A unit is over; whatever its status, the quotes that it recorded stay evidence."""
+
+    TYPE: ClassVar[str] = "research/unit-ended"
+
+    unit: str
+    status: UnitStatus
+    findings: str = ""
+    unresolved: tuple[str, ...] = ()
+    limitations: str | None = None
+    error: str | None = None
+
+
+class Drafted(Event):
+    """The report as it will be rendered. A later draft replaces an earlier one and its verdicts."""
+
+    TYPE: ClassVar[str] = "research/drafted"
+
+    report: Report
+
+
+class VerdictGiven(Event):
+    """What is to be thought of one sentence of the last draft, and who says so.
+
+    Several may stand on one sentence (checks, then a model, then a person); the last one holds.
+    """
+
+    TYPE: ClassVar[str] = "research/verdict"
+
+    sentence: int
+    """Index of the leaf in the draft, in reading order, from 0."""
+    verdict: VerdictName
+    reason: str
+    by: str = "checks"
+    """`checks`, `model:<provider/name>` or `person:<name>`."""
+    checks: tuple[CheckRecord, ...] = ()
+
+
+class Noted(Event):
+    """Something that a reader of the report should know."""
+
+    TYPE: ClassVar[str] = "research/noted"
+
+    text: str
+
+
+class Ended(Event):
+    """The run is over."""
+
+    TYPE: ClassVar[str] = "research/ended"
+
+    status: RunStatus
+    error: str | None = None
+    result_digest: str = ""
+    """sha256 of the result JSON."""
+    usage: RunUsage = RunUsage()
+    ended_at: str = ""
+    """ISO time in UTC."""
+    metadata: dict[str, str | int | bool | None] = {}
+    """Further facts for `metadata` of the result."""
+
+
+ResearchEvent: TypeAlias = (
+    Started
+    | Planned
+    | UnitStarted
+    | Searched
+    | SourceFound
+    | SourceRead
+    | VersionFound
+    | QuoteRecorded
+    | UnitEnded
+    | Drafted
+    | VerdictGiven
+    | Noted
+    | Ended
+)
+
+RESEARCH_EVENTS: tuple[type[Event], ...] = (
+    Started,
+    Planned,
+    UnitStarted,
+    Searched,
+    SourceFound,
+    SourceRead,
+    VersionFound,
+    QuoteRecorded,
+    UnitEnded,
+    Drafted,
+    VerdictGiven,
+    Noted,
+    Ended,
+)
+"""Every event type of this module, for registration with the session codec."""

@@ -1,0 +1,218 @@
+"""The ledger of a run: everything known, as a fold of the run's events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from leadline.core.session.events import Event
+from leadline.research.events import (
+    USABLE_OUTCOMES,
+    Block,
+    Drafted,
+    Ended,
+    ItemList,
+    Leaf,
+    Noted,
+    Paragraph,
+    Planned,
+    Quote,
+    QuoteRecorded,
+    Report,
+    Request,
+    RunStatus,
+    Searched,
+    Source,
+    SourceFound,
+    SourceRead,
+    Started,
+    Table,
+    Unit,
+    UnitEnded,
+    UnitStarted,
+    UnitStatus,
+    VerdictGiven,
+    VersionFound,
+)
+
+LedgerStatus: TypeAlias = RunStatus | Literal["pending", "running"]
+
+
+@dataclass(frozen=True)
+class UnitState:
+    """A unit that was started, and how far it got."""
+
+    unit: Unit
+    attempt: int = 1
+    child: str | None = None
+    status: UnitStatus | Literal["running"] = "running"
+    findings: str = ""
+    unresolved: tuple[str, ...] = ()
+    limitations: str | None = None
+    error: str | None = None
+
+
+def _no_units() -> dict[str, UnitState]:
+    return {}
+
+
+@dataclass
+class Ledger:
+    """What a run knows. Read it; it changes through `add` alone.
+
+    The state is a pure function of the events in their order: adding them one by one and folding them all
+    again give equal ledgers. Events of other packages are passed over. Folding never fails, whatever the order.
+    """
+
+    started: Started | None = None
+    plan: Planned | None = None
+    units: dict[str, UnitState] = field(default_factory=_no_units)
+    """Units that were started, in the order in which they first were."""
+    searches: list[Searched] = field(default_factory=list[Searched])
+    sources: dict[str, Source] = field(default_factory=dict[str, Source])
+    """By id, in the order in which they were first found."""
+    reads: list[SourceRead] = field(default_factory=list[SourceRead])
+    versions: list[VersionFound] = field(default_factory=list[VersionFound])
+    quotes: dict[str, Quote] = field(default_factory=dict[str, Quote])
+    """By evidence id, in the order of recording."""
+    draft: Report | None = None
+    verdicts: dict[int, tuple[VerdictGiven, ...]] = field(default_factory=dict[int, tuple[VerdictGiven, ...]])
+    """By sentence index of the draft; the last one of a sentence holds."""
+    noted: list[str] = field(default_factory=list[str])
+    ended: Ended | None = None
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Ledger:
+        """The ledger after these events."""
+        ledger = cls()
+        for event in events:
+            ledger.add(event)
+        return ledger
+
+    def add(self, event: Event) -> None:
+        """Fold one more event into the state."""
+        match event:
+            case Started():
+                self.started = event
+            case Planned():
+                self.plan = event
+            case UnitStarted():
+                self.units[event.unit.id] = UnitState(event.unit, event.attempt, event.child)
+            case UnitEnded():
+                self._end_unit(event)
+            case Drafted():
+                self.draft, self.verdicts = event.report, {}
+            case VerdictGiven():
+                self.verdicts[event.sentence] = (*self.verdicts.get(event.sentence, ()), event)
+            case Noted():
+                self.noted.append(event.text)
+            case Ended():
+                self.ended = event
+            case _:
+                self._add_source_event(event)
+
+    def _add_source_event(self, event: Event) -> None:
+        match event:
+            case Searched():
+                self.searches.append(event)
+            case SourceFound():
+                self.sources[event.source.id] = event.source
+            case SourceRead():
+                self.reads.append(event)
+            case VersionFound():
+                if event not in self.versions:
+                    self.versions.append(event)
+            case QuoteRecorded():
+                self.quotes[event.quote.id] = event.quote
+            case _:
+                pass
+
+    def _end_unit(self, event: UnitEnded) -> None:
+        known = self.units.get(event.unit)
+        planned = self.plan.units if self.plan else ()
+        unit = known.unit if known else next((one for one in planned if one.id == event.unit), None)
+        self.units[event.unit] = UnitState(
+            unit=unit or Unit(id=event.unit, title=event.unit, question=""),
+            attempt=known.attempt if known else 1,
+            child=known.child if known else None,
+            status=event.status,
+            findings=event.findings,
+            unresolved=event.unresolved,
+            limitations=event.limitations,
+            error=event.error,
+        )
+
+    # --- questions to the state ---
+
+    @property
+    def request(self) -> Request:
+        """What was asked; an empty request before the run was started."""
+        return self.started.request if self.started else Request(question="")
+
+    @property
+    def status(self) -> LedgerStatus:
+        """`pending` before Started, `running` until Ended, then the status of the run."""
+        if self.ended:
+            return self.ended.status
+        return "running" if self.started else "pending"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes of the plan, then the run's, each once."""
+        planned = self.plan.notes if self.plan else ()
+        return tuple(dict.fromkeys((*planned, *self.noted)))
+
+    @property
+    def sentences(self) -> tuple[Leaf, ...]:
+        """The leaves of the draft in reading order: what a sentence index counts."""
+        return tuple(leaf for _, leaf in leaves(self.draft)) if self.draft else ()
+
+    def verdict(self, sentence: int) -> VerdictGiven | None:
+        """The verdict that holds for a sentence."""
+        given = self.verdicts.get(sentence)
+        return given[-1] if given else None
+
+    def usable(self, source: str) -> bool:
+        """Whether a source was retrieved with an outcome that may be evidence."""
+        found = self.sources.get(source)
+        return found is not None and found.outcome in USABLE_OUTCOMES and bool(found.snapshot)
+
+    def was_read(self, source: str) -> bool:
+        """Whether text of a source came back from a read, beyond a search result."""
+        return any(read.source == source for read in self.reads)
+
+    def evidence_of(self, unit: str) -> tuple[Quote, ...]:
+        """The quotes of one unit, in the order of recording."""
+        return tuple(quote for quote in self.quotes.values() if quote.unit == unit)
+
+    def next_evidence_id(self, unit: str) -> str:
+        """The id for the next quote of a unit; it does not depend on what other units do."""
+        return f"{unit}.e{len(self.evidence_of(unit)) + 1}"
+
+
+def leaves(report: Report) -> Sequence[tuple[str, Leaf]]:
+    """Every leaf of a report in reading order, with the heading of its section."""
+    found: list[tuple[str, Leaf]] = []
+    for section in report.sections:
+        for block in section.blocks:
+            found.extend((section.heading, leaf) for group in _groups(block) for leaf in group)
+    return found
+
+
+def _groups(block: Block) -> tuple[tuple[Leaf, ...], ...]:
+    match block:
+        case Paragraph():
+            return (block.sentences,)
+        case ItemList():
+            return block.items
+        case Table():
+            return block.rows
+
+
+def page_at(source: Source, start: int) -> int | None:
+    """The page on which an offset of the snapshot lies; None where the pages are not known."""
+    for page in source.pages:
+        if page.start <= start < page.end:
+            return page.number
+    return None

@@ -1,0 +1,1 @@
+"""What may be said of a sentence without a language model, and why."""
