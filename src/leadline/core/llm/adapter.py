@@ -1,0 +1,152 @@
+"""The seam between the harness and a provider of models."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Literal, Protocol
+
+import msgspec
+
+from leadline.core.llm.request import LlmRequest, ModelRef
+from leadline.core.llm.stream import StreamEvent
+from leadline.kernel.context import Context
+from leadline.kernel.errors import LeadlineError
+from leadline.kernel.services import Service
+
+
+class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is known about a model; None where nothing is."""
+
+    model: str
+    context_window: int | None = None
+    """Tokens."""
+    max_output: int | None = None
+    """Tokens."""
+    efforts: tuple[str, ...] = ()
+    """Reasoning efforts the provider takes, weakest first."""
+    tools: bool = True
+    forced_tool_choice: bool = False
+    """Whether ``required`` or a tool's name is honoured as a choice."""
+    structured_output: Literal["none", "json_object", "json_schema"] = "none"
+    origin: str = "unknown"
+    """Where these facts come from: the profile, the user's configuration, ..."""
+
+
+class PreparedCall(Protocol):
+    """One request, encoded and ready to be sent."""
+
+    @property
+    def digest(self) -> str:
+        """sha256 in hex of exactly the bytes that will be sent as the body."""
+        ...
+
+    def stream(self, *, idempotency_key: str | None = None) -> AsyncGenerator[StreamEvent, None]:
+        """Make one attempt and yield what comes, ending with a `Finish`.
+
+        A provider's failure is the final `Finish`, never an exception; only cancellation and
+        defects raise. Close the generator (``contextlib.aclosing``) when leaving early. Calling
+        it again makes another attempt with the same bytes.
+        """
+        ...
+
+
+class LlmAdapter(Protocol):
+    """One provider of models."""
+
+    @property
+    def provider(self) -> str:
+        """The name before the slash in ``provider/model``."""
+        ...
+
+    def info(self, model: str) -> ModelInfo:
+        """What is known about ``model``; a model that is not listed passes with unknowns."""
+        ...
+
+    def prepare(self, request: LlmRequest) -> PreparedCall:
+        """Encode ``request``. Pure: no network, no credential, same request same digest."""
+        ...
+
+
+class ModelsError(LeadlineError):
+    """A model or its provider could not be chosen."""
+
+
+class UnknownProvider(ModelsError):
+    """No adapter has this provider name."""
+
+
+class DuplicateProvider(ModelsError):
+    """Two adapters claim one provider name."""
+
+
+class NoDefaultModel(ModelsError):
+    """A model was needed, none was named, and no default is configured."""
+
+
+class Models(Service, key="models"):
+    """The providers of models that are mounted, and the default model."""
+
+    def __init__(self, default: ModelRef | None = None) -> None:
+        self._default = default
+        self._adapters: dict[str, LlmAdapter] = {}
+
+    @property
+    def default(self) -> ModelRef:
+        """The model of a request that names none.
+
+        Raises:
+            NoDefaultModel: none is configured.
+        """
+        if self._default is None:
+            raise NoDefaultModel(
+                "no model was named and the models plugin has no default; "
+                "name one as provider/name or set `default` in the configuration of the row `models`"
+            )
+        return self._default
+
+    @property
+    def providers(self) -> tuple[str, ...]:
+        """Names of the mounted providers, sorted."""
+        return tuple(sorted(self._adapters))
+
+    def register(self, ctx: Context, adapter: LlmAdapter) -> None:
+        """Make a provider available for as long as ``ctx`` lives.
+
+        Raises:
+            DuplicateProvider: the name is taken.
+        """
+        name = adapter.provider
+        if name in self._adapters:
+            raise DuplicateProvider(
+                f"provider {name!r} is already registered; give the second one another name"
+            )
+        self._adapters[name] = adapter
+        ctx.defer(f"model provider {name}", lambda: self._withdraw(name))
+
+    def _withdraw(self, name: str) -> None:
+        self._adapters.pop(name, None)
+
+    def adapter(self, provider: str) -> LlmAdapter:
+        """The adapter of ``provider``.
+
+        Raises:
+            UnknownProvider: none is registered under that name.
+        """
+        found = self._adapters.get(provider)
+        if found is None:
+            known = ", ".join(self.providers) or "none"
+            raise UnknownProvider(
+                f"no model provider is called {provider!r}; known: {known}. "
+                "To add one, put it under `providers` in the configuration of the row `models`, "
+                f"for example {provider}: {{profile: local, base_url: http://127.0.0.1:8080/v1}}"
+            )
+        return found
+
+    def resolve(self, model: ModelRef | None = None) -> tuple[LlmAdapter, ModelRef]:
+        """The adapter for ``model``, or for the default when it is None.
+
+        Raises:
+            NoDefaultModel, UnknownProvider.
+        """
+        chosen = self.default if model is None else model
+        return self.adapter(chosen.provider), chosen
