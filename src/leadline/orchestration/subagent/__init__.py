@@ -1,0 +1,1 @@
+"""Delegation: child agents with their own log, restricted tools and a declared result."""
