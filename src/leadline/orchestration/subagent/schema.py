@@ -10,20 +10,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from leadline.orchestration.subagent.errors import OutputSchemaError
 
 if TYPE_CHECKING:
-    from jsonschema.protocols import Validator
-
     from leadline.core.llm.jsonvalue import JsonObject, JsonValue
-
-JsonPlain: TypeAlias = "dict[str, JsonPlain] | list[JsonPlain] | str | float | bool | None"
 
 MAX_PROBLEMS = 20
 MAX_PROBLEM_CHARS = 300
 MAX_DEPTH = 64
+
+
+class _Violation(Protocol):
+    @property
+    def json_path(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+
+
+class _Checker(Protocol):
+    def iter_errors(self, instance: object) -> Iterable[_Violation]: ...
 
 
 class OutputSchema:
@@ -35,8 +42,6 @@ class OutputSchema:
         Raises:
             OutputSchemaError: listing all that is wrong with the schema.
         """
-        from jsonschema import Draft202012Validator  # noqa: PLC0415 - 20 ms of modules that most runs do not need
-
         problems: list[str] = []
         plain = _plain(schema, "$", 0, problems)
         if not problems:
@@ -44,19 +49,22 @@ class OutputSchema:
         if problems:
             raise OutputSchemaError(problems)
         self.schema: JsonObject = cast("JsonObject", plain)
-        self._validator: Validator = Draft202012Validator(
-            cast("JsonPlain", plain), format_checker=Draft202012Validator.FORMAT_CHECKER
-        )
+        self._checker = _checker(cast("dict[str, object]", plain))
 
     def problems(self, value: JsonValue) -> tuple[str, ...]:
         """What is wrong with the value, each with the place; empty where it holds."""
         try:
-            errors = sorted(
-                self._validator.iter_errors(cast("JsonPlain", value)), key=lambda error: error.json_path
-            )
+            errors = sorted(self._checker.iter_errors(value), key=lambda error: error.json_path)
         except RecursionError:
             return ("$: the value is nested too deeply",)
         return listed(f"{error.json_path}: {error.message}" for error in errors)
+
+
+def _checker(schema: dict[str, object]) -> _Checker:
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - 20 ms of modules that most runs do not need
+
+    made = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
+    return cast("_Checker", made)
 
 
 def listed(problems: Iterable[str]) -> tuple[str, ...]:
@@ -120,6 +128,6 @@ def _meta_problems(plain: object) -> list[str]:
 
     if not isinstance(plain, dict):
         return []
-    meta = Draft202012Validator(Draft202012Validator.META_SCHEMA)
-    errors = sorted(meta.iter_errors(cast("JsonPlain", plain)), key=lambda error: error.json_path)
+    meta = _checker(cast("dict[str, object]", Draft202012Validator.META_SCHEMA))
+    errors = sorted(meta.iter_errors(plain), key=lambda error: error.json_path)
     return list(listed(dict.fromkeys(f"{error.json_path}: {error.message}" for error in errors)))
