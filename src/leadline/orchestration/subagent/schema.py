@@ -129,5 +129,5 @@ def _meta_problems(plain: object) -> list[str]:
     if not isinstance(plain, dict):
         return []
     meta = _checker(cast("dict[str, object]", Draft202012Validator.META_SCHEMA))
-    errors = sorted(meta.iter_errors(plain), key=lambda error: error.json_path)
+    errors = sorted(meta.iter_errors(cast("object", plain)), key=lambda error: error.json_path)
     return list(listed(dict.fromkeys(f"{error.json_path}: {error.message}" for error in errors)))
