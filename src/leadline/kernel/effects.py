@@ -243,6 +243,7 @@ class _Held(Generic[T]):
         self.value: tuple[T] | None = None
         self.error: Exception | None = None
         self._cm = cm
+        self._closing: frozenset[Effect] = frozenset()
         self._effect = owner.add(label, self._close)
 
     async def run(self) -> None:
@@ -264,8 +265,10 @@ class _Held(Generic[T]):
             self.value = (value,)
             self.entered.set()
             await self.leave.wait()
+            _undoing.set(self._closing)
 
     async def _close(self) -> None:
+        self._closing = _undoing.get()
         self.leave.set()
         if not self.entered.is_set():
             self.work.interrupt()

@@ -163,6 +163,8 @@ class Fiber:
             self.plugin.bind(config)
         self.config = config
         self._generation += 1
+        if self.state is State.FAILED:
+            self._epoch = ()
         self.refresh()
         await self.settled()
 
@@ -213,6 +215,13 @@ class Fiber:
             return None
         return (self._generation, *(it.uid if it else 0 for it in found.values()))
 
+    def _owner_is_closing(self) -> bool:
+        """Whether this or a fiber above it is about to be disposed: a reload would only be undone again."""
+        fiber: Fiber | None = self
+        while fiber is not None and fiber.entry is not None and not fiber.entry.owner.closed:
+            fiber = fiber.parent
+        return fiber is not None and fiber.entry is not None
+
     def _next(self) -> Callable[[], Awaitable[None]] | None:
         """The next step towards what should be the case, or None at rest."""
         target = self._target()
@@ -220,7 +229,7 @@ class Fiber:
             return self._unload
         if self.state is State.PENDING and self._stopping:
             return self._finish
-        if self.state is State.PENDING and target is not None:
+        if self.state is State.PENDING and target is not None and not self._owner_is_closing():
             return self._load
         return None
 
@@ -234,7 +243,7 @@ class Fiber:
     async def _load(self) -> None:
         self.state, self.error, self._epoch = State.LOADING, None, self._target()
         await checkpoint()
-        if self._target() != self._epoch:
+        if self._target() != self._epoch or self._owner_is_closing():
             # What landed first wins: no code of the plugin runs.
             self._rest(State.PENDING)
             return
