@@ -1,0 +1,356 @@
+"""The facts of a session log that core itself writes.
+
+An event is a frozen struct with a type name; its owner declares it, and the same class is the schema
+when it is written and when it is read. Rules for every event class:
+
+- `TYPE` is `<domain>/<what>`; `VERSION` rises when a field changes its meaning, becomes required, or
+  changes its default (defaults are not written); `upcast` then turns old data into the new form.
+- An event that carries state holds the whole state after it, so that a fold takes the last one.
+- `DERIVES` says that the event shapes what a model sees. A reader that does not know such an event
+  can show the log but not continue it; any other unknown event is skipped and kept.
+
+The order inside a turn is: turn/start, then for each step step/start, user/message..., request/header
+(when changed), request/sent, assistant/chunk..., assistant/message, then for each call tool/call and
+tool/result, step/end; last turn/end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal, TypeAlias
+
+import msgspec
+
+from leadline.core.llm.failure import LlmFailure
+from leadline.core.llm.jsonvalue import JsonObject
+from leadline.core.llm.messages import AssistantMessage, ToolMessage, UserMessage
+from leadline.core.llm.request import CallConfig, ToolSchema
+from leadline.core.llm.usage import Usage
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The base of every event: `class Noted(Event, frozen=True, kw_only=True): TYPE = "..."`."""
+
+    TYPE: ClassVar[str] = ""
+    VERSION: ClassVar[int] = 1
+    DERIVES: ClassVar[bool] = False
+
+    OPENS: ClassVar[str] = ""
+    """Names a bracket (`turn`, `run`) that is open from this event on, until one that closes it."""
+
+    CLOSES: ClassVar[str] = ""
+    """Names the bracket that this event closes. A session left open by a dead writer is interrupted."""
+
+    @classmethod
+    def upcast(cls, version: int, data: Mapping[str, object]) -> Mapping[str, object]:
+        """`data` of the older `version` in the form of `VERSION`; override when VERSION rises."""
+        return data
+
+
+# --- turns and steps ---------------------------------------------------------------------------------------
+
+TurnReason: TypeAlias = Literal[
+    "completed", "aborted", "blocked", "error", "max-tokens", "refusal", "budget", "interrupted"
+]
+"""`interrupted` is written by recovery alone: the writer died inside the turn."""
+
+
+class AbortCause(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who stopped a turn."""
+
+    kind: Literal["user", "parent", "plugin", "budget", "disposed"]
+    detail: str = ""
+    """The plugin and its reason, or the budget that was used up."""
+
+
+class TurnStart(Event, frozen=True, kw_only=True):
+    """Opens a turn, before any input is claimed."""
+
+    TYPE: ClassVar[str] = "turn/start"
+    OPENS: ClassVar[str] = "turn"
+
+    turn: int
+    """From 1, rising by one over the whole life of the session."""
+
+
+class TurnEnd(Event, frozen=True, kw_only=True):
+    """Closes a turn."""
+
+    TYPE: ClassVar[str] = "turn/end"
+    CLOSES: ClassVar[str] = "turn"
+
+    turn: int
+    reason: TurnReason
+    cause: AbortCause | None = None
+    """Given when the reason is `aborted`, `blocked` or `budget`."""
+    failure: LlmFailure | None = None
+    """Given when a model's provider failed."""
+    error: str = ""
+    """Given when a plugin or the harness failed: type and message."""
+
+
+class StepStart(Event, frozen=True, kw_only=True):
+    """One model call and the tools that it asks for begin."""
+
+    TYPE: ClassVar[str] = "step/start"
+
+    turn: int
+    step: int
+    """From 1 in each turn."""
+
+
+class StepEnd(Event, frozen=True, kw_only=True):
+    """Closes a step, however it went."""
+
+    TYPE: ClassVar[str] = "step/end"
+
+    turn: int
+    step: int
+
+
+# --- input -------------------------------------------------------------------------------------------------
+
+InboxTarget: TypeAlias = Literal["next-turn", "next-step"]
+InboxOutcome: TypeAlias = Literal["canceled", "replaced", "dropped"]
+
+
+class InboxSpliced(Event, frozen=True, kw_only=True):
+    """The queue of waiting input changed; written before the queue itself changes.
+
+    A message that enters the window is not removed by this event but by the `user/message` that
+    claims it, so that claim and entry are one fact. What is in the inbox is, in order, every message
+    that was inserted and neither removed here nor claimed there. A fork or a seed does not inherit
+    it: only events after the last session/end-seed count.
+    """
+
+    TYPE: ClassVar[str] = "agent/inbox/spliced"
+
+    target: InboxTarget
+    inserted: tuple[UserMessage, ...] = ()
+    position: int | None = None
+    """Where they are inserted in the target's queue, counted after the removal; None: at its end."""
+    removed: tuple[str, ...] = ()
+    """Ids of messages that leave without entering the window."""
+    outcome: InboxOutcome | None = None
+    """Why they leave; given exactly when `removed` is."""
+
+
+class UserEntered(Event, frozen=True, kw_only=True):
+    """A message in the user role enters the window: a prompt, steering, injected context.
+
+    Messages that enter together are appended together, in one write.
+    """
+
+    TYPE: ClassVar[str] = "user/message"
+    DERIVES: ClassVar[bool] = True
+
+    message: UserMessage
+    turn: int | None = None
+    """None when it is put there outside a turn."""
+    step: int | None = None
+    claims: tuple[str, ...] = ()
+    """Ids of the inbox messages that this entry uses up: usually the message's own; several when
+    they were merged, none when it never waited in the inbox."""
+
+
+# --- the request -------------------------------------------------------------------------------------------
+
+
+class RequestHeader(Event, frozen=True, kw_only=True):
+    """What a request consists of beside its messages. Written in full, but only when it changed."""
+
+    TYPE: ClassVar[str] = "request/header"
+    DERIVES: ClassVar[bool] = True
+
+    config: CallConfig
+    system: str = ""
+    tools: tuple[ToolSchema, ...] = ()
+    reason: Literal["initial", "resume", "change"] = "initial"
+
+
+class RequestSent(Event, frozen=True, kw_only=True):
+    """A request is about to be sent: written before its first byte leaves.
+
+    Its body is a function of the last request/header and of what the events before this one derive.
+    A `request/sent` that is followed by neither assistant/message nor request/ended was in flight
+    when the writer died, and may have been billed.
+    """
+
+    TYPE: ClassVar[str] = "request/sent"
+
+    turn: int | None = None
+    step: int | None = None
+    attempt: int = 1
+    """From 1; a retry inside the step is the next one."""
+    purpose: str
+    """Name of the purpose, such as `agent/turn` or `research/planning`."""
+    purpose_data: JsonObject | None = None
+    """The purpose's own facts, where they are small enough to keep."""
+    purpose_digest: str = ""
+    """sha256 in hex of the purpose's facts as canonical JSON, where they are not kept."""
+    model: str
+    """`provider/model`."""
+    digest: str
+    """sha256 in hex of exactly the bytes of the body."""
+    messages: int
+    """How many messages the conversation had."""
+    idempotency_key: str = ""
+    """What the provider is told so that a second sending of the same call is not a second call."""
+
+
+class RequestEnded(Event, frozen=True, kw_only=True):
+    """An attempt ended without an assistant/message: it failed, or was cancelled before any text."""
+
+    TYPE: ClassVar[str] = "request/ended"
+
+    turn: int | None = None
+    step: int | None = None
+    attempt: int = 1
+    digest: str
+    """That of its `request/sent`."""
+    state: Literal["refused", "error", "incomplete", "cancelled"]
+    failure: LlmFailure | None = None
+    usage: Usage | None = None
+    """What the provider reported all the same; None when it reported nothing."""
+
+
+class LlmRetry(Event, frozen=True, kw_only=True):
+    """The same request will be tried again after a wait; written before the wait."""
+
+    TYPE: ClassVar[str] = "llm/retry"
+
+    turn: int | None = None
+    step: int | None = None
+    attempt: int
+    """The attempt that failed."""
+    delay_s: float
+    failure: LlmFailure
+
+
+# --- the answer --------------------------------------------------------------------------------------------
+
+AnswerState: TypeAlias = Literal["done", "length", "refused", "interrupted"]
+
+
+class AssistantChunk(Event, frozen=True, kw_only=True):
+    """Text as it arrived, several deltas in one event. For live views; derives nothing."""
+
+    TYPE: ClassVar[str] = "assistant/chunk"
+
+    turn: int | None = None
+    step: int | None = None
+    attempt: int = 1
+    """A later attempt makes the chunks of earlier ones void."""
+    channel: Literal["text", "reasoning"] = "text"
+    text: str
+
+
+class AssistantSaid(Event, frozen=True, kw_only=True):
+    """What a model said, once for each call that succeeded, even when it said nothing.
+
+    Only an answer that is `done` keeps its tool calls when it is derived; an empty one derives nothing.
+    """
+
+    TYPE: ClassVar[str] = "assistant/message"
+    DERIVES: ClassVar[bool] = True
+
+    turn: int | None = None
+    step: int | None = None
+    attempt: int = 1
+    message: AssistantMessage
+    state: AnswerState = "done"
+    """`interrupted`: cancelled in mid-stream; the text that had arrived is kept."""
+    usage: Usage | None = None
+    """As reported by the provider; None when it reported nothing."""
+    digest: str = ""
+    """That of its `request/sent`."""
+
+
+# --- tools -------------------------------------------------------------------------------------------------
+
+
+class ToolCalled(Event, frozen=True, kw_only=True):
+    """A tool is about to be run: the intent, durable before anything happens."""
+
+    TYPE: ClassVar[str] = "tool/call"
+
+    turn: int | None = None
+    step: int | None = None
+    call_id: str
+    name: str
+    arguments: str
+    """Raw JSON text as the model wrote it."""
+    side_effects: tuple[str, ...] = ()
+    """What the tool declares: `reads`, `writes`, `network`."""
+    root_call_id: str | None = None
+    """The model's call on whose behalf this one is made; None when it is the model's own."""
+
+
+class ToolAnswered(Event, frozen=True, kw_only=True):
+    """The outcome of a call, as the model reads it and as programs do."""
+
+    TYPE: ClassVar[str] = "tool/result"
+    DERIVES: ClassVar[bool] = True
+
+    turn: int | None = None
+    step: int | None = None
+    message: ToolMessage
+    error_code: str | None = None
+    """Given exactly when the message is an error."""
+    started: bool = True
+    """Whether the body ran at all; a call that was denied or invalid did not."""
+    synthesised: bool = False
+    """Written by recovery, not by the tool."""
+    side_effects: tuple[str, ...] = ()
+    """What may have been done to the world."""
+    duration_s: float | None = None
+    root_call_id: str | None = None
+    """As in `tool/call`; the result of a nested call is not shown to the model."""
+
+
+# --- the log itself ----------------------------------------------------------------------------------------
+
+
+class SeedEnded(Event, frozen=True, kw_only=True):
+    """What stands before the last of these was copied into the session when it was made.
+
+    Brackets that were left open before it belong to another lifecycle and are over.
+    """
+
+    TYPE: ClassVar[str] = "session/end-seed"
+
+
+class DamageMoved(Event, frozen=True, kw_only=True):
+    """Lines that could not be used were moved from the end of the log to a file beside it."""
+
+    TYPE: ClassVar[str] = "session/damage-moved"
+
+    file: str
+    """Name of the file that holds the bytes, in the directory of the log."""
+    first_line: int
+    """Line of the log, from 1, at which they stood."""
+    bytes: int
+    sha256: str
+    """Of the bytes that were moved."""
+    reasons: tuple[str, ...] = ()
+
+
+CORE_EVENTS: tuple[type[Event], ...] = (
+    TurnStart,
+    TurnEnd,
+    StepStart,
+    StepEnd,
+    InboxSpliced,
+    UserEntered,
+    RequestHeader,
+    RequestSent,
+    RequestEnded,
+    LlmRetry,
+    AssistantChunk,
+    AssistantSaid,
+    ToolCalled,
+    ToolAnswered,
+    SeedEnded,
+    DamageMoved,
+)
+"""Every event that core owns; known to every registry of event types."""
