@@ -40,7 +40,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 # --- the request -------------------------------------------------------------------------------------------
 
 
-class Request(Record):
+class Request(Record, frozen=True, kw_only=True):
     """What the person asked for, as plain data."""
 
     question: str
@@ -57,7 +57,7 @@ class Request(Record):
         return "\n".join(part for part in (self.question, self.purpose, self.context) if part)
 
 
-class Unit(Record):
+class Unit(Record, frozen=True, kw_only=True):
     """One part of the plan."""
 
     id: str
@@ -70,7 +70,7 @@ class Unit(Record):
 # --- sources and quotes ------------------------------------------------------------------------------------
 
 
-class PageSpan(Record):
+class PageSpan(Record, frozen=True, kw_only=True):
     """Where a page lies in the extracted text, in Unicode code points; `end` is exclusive."""
 
     number: int
@@ -78,7 +78,7 @@ class PageSpan(Record):
     end: int
 
 
-class FoundBy(Record):
+class FoundBy(Record, frozen=True, kw_only=True):
     """The tool call that first returned a source."""
 
     call: str
@@ -87,7 +87,7 @@ class FoundBy(Record):
     """Position in the result list, from 1."""
 
 
-class Source(Record):
+class Source(Record, frozen=True, kw_only=True):
     """A document, whether or not it could be read."""
 
     id: str
@@ -117,7 +117,7 @@ class Source(Record):
     """`main`, `supplement`, ... where several files share one key."""
 
 
-class Quote(Record):
+class Quote(Record, frozen=True, kw_only=True):
     """A span of a snapshot that was recorded as evidence."""
 
     id: str
@@ -139,7 +139,7 @@ class Quote(Record):
 # --- the report as the writer returned it ------------------------------------------------------------------
 
 
-class Leaf(Record):
+class Leaf(Record, frozen=True, kw_only=True):
     """One sentence (or table cell) with the ids of its evidence."""
 
     text: str
@@ -147,19 +147,19 @@ class Leaf(Record):
     label: Label = "finding"
 
 
-class Paragraph(Record, tag_field="kind", tag="paragraph"):
+class Paragraph(Record, frozen=True, kw_only=True, tag_field="kind", tag="paragraph"):
     """Running sentences."""
 
     sentences: tuple[Leaf, ...]
 
 
-class ItemList(Record, tag_field="kind", tag="list"):
+class ItemList(Record, frozen=True, kw_only=True, tag_field="kind", tag="list"):
     """Items, each of one or more sentences."""
 
     items: tuple[tuple[Leaf, ...], ...]
 
 
-class Table(Record, tag_field="kind", tag="table"):
+class Table(Record, frozen=True, kw_only=True, tag_field="kind", tag="table"):
     """Rows of cells under a header."""
 
     header: tuple[str, ...]
@@ -169,14 +169,14 @@ class Table(Record, tag_field="kind", tag="table"):
 Block: TypeAlias = Paragraph | ItemList | Table
 
 
-class Section(Record):
+class Section(Record, frozen=True, kw_only=True):
     """A heading and what stands under it."""
 
     heading: str
     blocks: tuple[Block, ...]
 
 
-class Report(Record):
+class Report(Record, frozen=True, kw_only=True):
     """What the writer returned: prose with evidence ids, without numbers, links or lists of sources."""
 
     title: str
@@ -187,7 +187,7 @@ class Report(Record):
 # --- verdicts and usage ------------------------------------------------------------------------------------
 
 
-class CheckRecord(Record):
+class CheckRecord(Record, frozen=True, kw_only=True):
     """What one check said about one sentence."""
 
     name: str
@@ -196,7 +196,7 @@ class CheckRecord(Record):
     reason: str = ""
 
 
-class RunUsage(Record, omit_defaults=False):
+class RunUsage(Record, frozen=True, kw_only=True, omit_defaults=False):
     """What the run used. Unknown is absent, never zero."""
 
     calls: int = 0
@@ -211,7 +211,7 @@ class RunUsage(Record, omit_defaults=False):
 # --- events ------------------------------------------------------------------------------------------------
 
 
-class Started(Event):
+class Started(Event, frozen=True, kw_only=True):
     """The run exists. Appended before anything is asked of a model or a source."""
 
     TYPE: ClassVar[str] = "research/started"
@@ -230,7 +230,7 @@ class Started(Event):
     """ISO time in UTC."""
 
 
-class Planned(Event):
+class Planned(Event, frozen=True, kw_only=True):
     """What will be researched. A later plan replaces an earlier one."""
 
     TYPE: ClassVar[str] = "research/planned"
@@ -242,7 +242,7 @@ class Planned(Event):
     notes: tuple[str, ...] = ()
 
 
-class UnitStarted(Event):
+class UnitStarted(Event, frozen=True, kw_only=True):
     """Work on a unit begins, by the child session that is named."""
 
     TYPE: ClassVar[str] = "research/unit-started"
@@ -252,7 +252,7 @@ class UnitStarted(Event):
     child: str | None = None
 
 
-class Searched(Event):
+class Searched(Event, frozen=True, kw_only=True):
     """A query was answered. `sources` are the ids of its hits, best first."""
 
     TYPE: ClassVar[str] = "research/searched"
@@ -264,7 +264,7 @@ class Searched(Event):
     seq: int | None = None
 
 
-class SourceFound(Event):
+class SourceFound(Event, frozen=True, kw_only=True):
     """What is known of a source. A later event about the same id replaces the earlier one."""
 
     TYPE: ClassVar[str] = "research/source-found"
@@ -272,7 +272,7 @@ class SourceFound(Event):
     source: Source
 
 
-class SourceRead(Event):
+class SourceRead(Event, frozen=True, kw_only=True):
     """Text of a source came back. `start` to `end` is the range, in code points of the snapshot."""
 
     TYPE: ClassVar[str] = "research/source-read"
@@ -285,7 +285,7 @@ class SourceRead(Event):
     seq: int | None = None
 
 
-class VersionFound(Event):
+class VersionFound(Event, frozen=True, kw_only=True):
     """Two sources are versions of one document; the newer supersedes the older."""
 
     TYPE: ClassVar[str] = "research/version-found"
@@ -295,7 +295,7 @@ class VersionFound(Event):
     reason: str = ""
 
 
-class QuoteRecorded(Event):
+class QuoteRecorded(Event, frozen=True, kw_only=True):
     """A quote was found in its snapshot and is evidence from now on."""
 
     TYPE: ClassVar[str] = "research/quote-recorded"
@@ -305,7 +305,7 @@ class QuoteRecorded(Event):
     seq: int | None = None
 
 
-class UnitEnded(Event):
+class UnitEnded(Event, frozen=True, kw_only=True):
     """A unit is over; whatever its status, the quotes that it recorded stay evidence."""
 
     TYPE: ClassVar[str] = "research/unit-ended"
@@ -318,7 +318,7 @@ class UnitEnded(Event):
     error: str | None = None
 
 
-class Drafted(Event):
+class Drafted(Event, frozen=True, kw_only=True):
     """The report as it will be rendered. A later draft replaces an earlier one and its verdicts."""
 
     TYPE: ClassVar[str] = "research/drafted"
@@ -326,7 +326,7 @@ class Drafted(Event):
     report: Report
 
 
-class VerdictGiven(Event):
+class VerdictGiven(Event, frozen=True, kw_only=True):
     """What is to be thought of one sentence of the last draft, and who says so.
 
     Several may stand on one sentence (checks, then a model, then a person); the last one holds.
@@ -343,7 +343,7 @@ class VerdictGiven(Event):
     checks: tuple[CheckRecord, ...] = ()
 
 
-class Noted(Event):
+class Noted(Event, frozen=True, kw_only=True):
     """Something that a reader of the report should know."""
 
     TYPE: ClassVar[str] = "research/noted"
@@ -351,7 +351,7 @@ class Noted(Event):
     text: str
 
 
-class Ended(Event):
+class Ended(Event, frozen=True, kw_only=True):
     """The run is over."""
 
     TYPE: ClassVar[str] = "research/ended"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from leadline.kernel.errors import LeadlineError
 from leadline.research.events import (
     Quote,
@@ -84,7 +86,7 @@ def build_result(
         metadata=_metadata(ledger, metadata, ended_at),
         error=error,
     )
-    return render_markdown(result, draft) if draft else result
+    return msgspec.structs.replace(result, report=render_markdown(result, draft)) if draft else result
 
 
 def result_of(ledger: Ledger, texts: Mapping[str, str]) -> ResearchResult:

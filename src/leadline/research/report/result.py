@@ -68,9 +68,9 @@ class ResultSentence(msgspec.Struct, frozen=True, kw_only=True):
 class ResultUsage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the run used; what is not known is absent."""
 
-    calls: int = msgspec.field()
-    tokens: Usage = msgspec.field()
-    wall_s: float = msgspec.field()
+    calls: int
+    tokens: Usage
+    wall_s: float
     cost: float | None = None
     currency: str | None = None
 
@@ -83,14 +83,14 @@ class ResearchResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     title: str
     report: str
     """Markdown; empty when there is no draft."""
-    sources: tuple[ResultSource, ...] = msgspec.field()
-    citations: tuple[Citation, ...] = msgspec.field()
-    sentences: tuple[ResultSentence, ...] = msgspec.field()
+    sources: tuple[ResultSource, ...]
+    citations: tuple[Citation, ...]
+    sentences: tuple[ResultSentence, ...]
     coverage: Coverage
     usage: ResultUsage
-    notes: tuple[str, ...] = msgspec.field()
-    metadata: dict[str, str | int | bool | None] = msgspec.field()
+    notes: tuple[str, ...]
     error: str | None = None
+    metadata: dict[str, str | int | bool | None]
 
     def to_json(self) -> bytes:
         """The result as one JSON object in UTF-8, fields in fixed order."""

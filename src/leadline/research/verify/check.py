@@ -1,0 +1,113 @@
+"""What a check is: it looks at one sentence, its quotes and the ledger, and says what it can establish."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from leadline.research.events import CheckOutcome, CheckRecord, Label, Quote, Source
+from leadline.research.ledger.ledger import Ledger
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[^\W_a-z]|[\"'(])|(?<=[。！？])")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cited:
+    """A quote that a sentence cites, with what is known of it."""
+
+    quote: Quote
+    source: Source | None
+    """None: the ledger does not know the source."""
+    text: str | None
+    """The snapshot; None when it is not at hand."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentence:
+    """One leaf of the report, as the checks see it."""
+
+    text: str
+    label: Label = "finding"
+    evidence: tuple[str, ...] = ()
+    is_cell: bool = False
+    """Whether it is a cell of a table rather than a sentence."""
+    frame: tuple[str, ...] = ()
+    """Of a table cell: its column heading and its row's first cell, without which it says nothing."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Its sentences, should it hold more than one."""
+        return split_sentences(self.text)
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What a check says.
+
+    `pass`: what it can establish holds. `fail`: it does not hold. `contradicts`: a quote says the opposite.
+    `unsure`: it cannot tell. `not_applicable`: there is nothing for it to look at.
+    """
+
+    outcome: CheckOutcome
+    reason: str = ""
+
+
+class Check(Protocol):
+    """One deterministic question about a sentence."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> int:
+        """Goes up with every change that can change an outcome."""
+        ...
+
+    @property
+    def establishes(self) -> str:
+        """What a pass establishes and what it cannot, for readers of a report."""
+        ...
+
+    def run(self, sentence: Sentence, cited: Sequence[Cited], ledger: Ledger) -> CheckResult:
+        """Look at a sentence. The same arguments always give the same result; nothing is changed."""
+        ...
+
+
+def split_sentences(text: str) -> tuple[str, ...]:
+    """The sentences of a text, split where a capital or a quotation mark follows a full stop."""
+    return tuple(part.strip() for part in _SENTENCE_END.split(text) if part.strip())
+
+
+def cited_by(sentence: Sentence, ledger: Ledger, texts: Mapping[str, str]) -> tuple[Cited, ...]:
+    """The quotes that a sentence cites; ids that the ledger does not know are left out."""
+    found: list[Cited] = []
+    for evidence in dict.fromkeys(sentence.evidence):
+        quote = ledger.quotes.get(evidence)
+        if quote:
+            source = ledger.sources.get(quote.source)
+            found.append(Cited(quote=quote, source=source, text=texts.get(quote.snapshot)))
+    return tuple(found)
+
+
+def record(check: Check, result: CheckResult) -> CheckRecord:
+    """The result as it is logged."""
+    return CheckRecord(name=check.name, version=check.version, outcome=result.outcome, reason=result.reason)
+
+
+def source_words(cited: Sequence[Cited]) -> str:
+    """What code knows of the cited sources and a sentence may therefore say: title and date."""
+    known = (part for one in cited if one.source for part in (one.source.title, one.source.published))
+    return "\n".join(part for part in known if part)
+
+
+def quote_words(cited: Sequence[Cited]) -> str:
+    """The cited quotes, one a line."""
+    return "\n".join(one.quote.text for one in cited)
+
+
+def listed(items: Sequence[str]) -> str:
+    """Items in quotation marks, the first five."""
+    shown = ", ".join(f"“{item}”" for item in items[:5])
+    return shown + (f" and {len(items) - 5} more" if len(items) > 5 else "")

@@ -1,0 +1,82 @@
+"""Check: the words of a sentence stand in its quotes, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leadline.research.ledger.ledger import Ledger
+from leadline.research.verify.alignment import Alignment, align
+from leadline.research.verify.check import Check, CheckResult, Cited, Sentence, quote_words
+from leadline.research.verify.names import folded_words
+from leadline.research.verify.tokens import tokens, word_key
+from leadline.research.verify.typography import level
+
+NOT_IN_QUOTES = "wording not in the quotes; needs a language-model or person check"
+
+_PLAIN_HEADINGS = frozenset(
+    "value values metric measure item items figure figures number name source evidence note notes finding findings "
+    "detail details result results year date aspect feature property document version claim answer".split()
+)
+
+
+class WordingCheck:
+    """Whether a sentence only repeats what its quotes say."""
+
+    name = "wording"
+    version = 1
+    establishes = (
+        "A pass establishes that each sentence stands in one cited quote word for word, or with only light words left "
+        "out or taken from the request, in the same order, and that no negation, reservation, figure, name or word of "
+        "direction was dropped on the way. It cannot tell whether a circumstance that was left off (“among adults”) "
+        "mattered. It never judges a paraphrase: there it is unsure."
+    )
+
+    def run(self, sentence: Sentence, cited: Sequence[Cited], ledger: Ledger) -> CheckResult:
+        if not cited:
+            return CheckResult("not_applicable", "nothing is cited")
+        unframed = _unframed(sentence.frame, cited)
+        if unframed:
+            return CheckResult("unsure", f"the cell stands under “{unframed}”, which is not in the quotes")
+        if not sentence.is_cell and sum(len(tokens(part)) for part in sentence.parts) < 3:
+            return CheckResult("unsure", "too short to say anything by itself")
+        spare = frozenset(word_key(word) for word in folded_words(ledger.request.words))
+        carriers: list[str] = []
+        for part in sentence.parts:
+            carrier = _carrier(part, cited, spare)
+            if carrier is None:
+                return CheckResult("unsure", NOT_IN_QUOTES)
+            carriers.append(carrier)
+        return CheckResult("pass", "; ".join(dict.fromkeys(carriers)))
+
+
+def _carrier(part: str, cited: Sequence[Cited], spare: frozenset[str]) -> str | None:
+    """The quote in which a sentence stands, in words; None if none does."""
+    for one in cited:
+        if level(part).rstrip(".。 ") == level(one.quote.text).rstrip(".。 "):
+            return f"it is the quote {one.quote.id}"
+    for one in cited:
+        laid = align(part, one.quote.text, spare=spare)
+        if laid:
+            return f"it stands in {one.quote.id}{_difference(laid)}"
+    return None
+
+
+def _difference(laid: Alignment) -> str:
+    if laid.verbatim:
+        return " word for word"
+    added = ", ".join(f"“{token.surface}”" for token in laid.inserted)
+    return f" in the same order, with {added} from the request" if added else " in the same order, shortened"
+
+
+def _unframed(frame: Sequence[str], cited: Sequence[Cited]) -> str | None:
+    """The heading of a table cell of which no word is in the quotes."""
+    have = {word_key(word) for word in folded_words(quote_words(cited))}
+    for heading in frame:
+        words = [word_key(word) for word in folded_words(heading)]
+        if not all(word in have or word in _PLAIN_HEADINGS for word in words):
+            return heading
+    return None
+
+
+def _is_check() -> Check:
+    return WordingCheck()
