@@ -1,0 +1,216 @@
+"""Tool calls that a model writes as text, and the scraps of tags it leaves beside real ones.
+
+A filter between a provider's decoder and everyone else. Text is passed on as it comes, except for
+the end of it that may still turn out to be a tag; what that is, is settled when the stream ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import msgspec
+
+from leadline.core.llm.stream import Finish, StreamEvent, TextDelta, ToolCallDelta
+
+_SCRAP = r"[<>/|\s]"
+_SCRAPS = frozenset("<>/| \t\r\n")
+
+
+@dataclass(frozen=True, slots=True)
+class LeakRules:
+    """What counts as a leak; a provider's data."""
+
+    tags: tuple[tuple[str, str], ...] = (("<tool_call>", "</tool_call>"),)
+    """Pairs of opening and closing tags; a closing tag may be empty."""
+    parse: bool = False
+    """Whether a leaked call becomes a real one."""
+    tools: frozenset[str] = frozenset()
+    """Names of the tools on offer; without any, text passes untouched."""
+
+
+class LeakFilter:
+    """Passes stream events on, holding back text that may be a tag of a tool call."""
+
+    def __init__(self, rules: LeakRules) -> None:
+        self._rules = rules
+        self._marks = tuple(
+            sorted({tag for pair in rules.tags for tag in pair if tag}, key=len, reverse=True)
+        )
+        self._held = ""
+        self._calls = False
+        self._bare: str | None = ""
+
+    def feed(self, event: StreamEvent) -> list[StreamEvent]:
+        """The events that may be passed on now."""
+        if not self._rules.tools or not self._marks:
+            return [event]
+        match event:
+            case TextDelta(text):
+                return self._text(text)
+            case ToolCallDelta() if not self._calls:
+                self._calls = True
+                return [*_texts(self._without_residue()), event]
+            case Finish():
+                return [*self._settle(event)]
+            case _:
+                return [event]
+
+    def _text(self, text: str) -> list[StreamEvent]:
+        self._held += text
+        if self._bare is not None:
+            self._bare += text
+            if not self._bare.lstrip().startswith("{") and self._bare.strip():
+                self._bare = None
+        if self._calls:
+            return []
+        safe = self._safe()
+        passed, self._held = self._held[:safe], self._held[safe:]
+        return [*_texts(passed)]
+
+    def _safe(self) -> int:
+        """How much of the held text can be neither a leak nor a scrap."""
+        held = self._held
+        for opening, _ in self._rules.tags:
+            at = held.find(opening)
+            while at >= 0:
+                after = held[at + len(opening) :].lstrip()
+                if not after or after[0] in "{[<":
+                    return _before_scraps(held, at)
+                at = held.find(opening, at + 1)
+        end = len(held) - _partial(held, self._marks)
+        while True:
+            end = _before_scraps(held, end)
+            mark = next((mark for mark in self._marks if held.endswith(mark, 0, end)), None)
+            if mark is None:
+                return end
+            end -= len(mark)
+
+    def _without_residue(self) -> str:
+        """The held text without the tags that stand beside real calls."""
+        held, self._held = self._held, ""
+        leak = _find_leak(held, self._rules)
+        if leak is not None:
+            held = held[: leak.start]
+        if not any(mark in held for mark in self._marks) and not _partial(held, self._marks) > 1:
+            return held
+        marks = "|".join(map(re.escape, self._marks))
+        cut = held[: len(held) - _partial(held, self._marks)]
+        rest = re.sub(rf"{_SCRAP}*(?:(?:{marks}){_SCRAP}*)+", "", cut)
+        return "" if _only_scraps(rest) else rest
+
+    def _settle(self, finish: Finish) -> Iterable[StreamEvent]:
+        if self._calls:
+            rest = self._without_residue()
+            yield from _texts("" if _only_scraps(rest) else rest)
+            yield finish
+            return
+        held, self._held = self._held, ""
+        leak = _find_leak(held, self._rules) if finish.state == "done" else None
+        if leak is None:
+            yield from _texts(held)
+            bare = finish.state == "done" and self._bare is not None and _is_bare(self._bare, self._rules)
+            yield msgspec.structs.replace(finish, leaked_call=True) if bare else finish
+        elif self._rules.parse and leak.calls:
+            yield from _texts(held[: leak.start])
+            for index, (name, arguments) in enumerate(leak.calls):
+                yield ToolCallDelta(index=index, name=name, arguments=arguments)
+            yield finish
+        else:
+            yield from _texts(held)
+            yield msgspec.structs.replace(finish, leaked_call=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leak:
+    start: int
+    calls: tuple[tuple[str, str], ...]
+    """Names and arguments; empty where the text is not strict JSON."""
+
+
+def _find_leak(text: str, rules: LeakRules) -> _Leak | None:
+    """The leaked calls at the end of ``text``."""
+    starts = [at for opening, _ in rules.tags if (at := text.find(opening)) >= 0]
+    if not starts:
+        return None
+    start = min(starts)
+    rest, calls = text[start:], list[tuple[str, str]]()
+    while rest := rest.lstrip():
+        pair = next((pair for pair in rules.tags if rest.startswith(pair[0])), None)
+        if pair is None:
+            break
+        body, closed, rest = _inside(rest[len(pair[0]) :], pair[1])
+        found = _calls_in(body, rules)
+        if found is None:
+            looks = any(re.search(rf"[\"'=]\s*{re.escape(tool)}\b", body) for tool in rules.tools)
+            return _Leak(start, ()) if looks and _only_scraps(rest) else None
+        calls += found
+        if not closed:
+            break
+    if not calls or not _only_scraps(rest):
+        return None
+    return _Leak(_before_scraps(text, start), tuple(calls))
+
+
+def _inside(text: str, closing: str) -> tuple[str, bool, str]:
+    if not closing:
+        return text, False, ""
+    body, mark, rest = text.partition(closing)
+    return body, bool(mark), rest
+
+
+def _calls_in(body: str, rules: LeakRules) -> list[tuple[str, str]] | None:
+    try:
+        value = cast("object", msgspec.json.decode(body.strip()))
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return None
+    items = cast("list[object]", value) if isinstance(value, list) else [value]
+    calls = [_call(item, rules) for item in items]
+    return [call for call in calls if call is not None] if calls and None not in calls else None
+
+
+def _call(value: object, rules: LeakRules) -> tuple[str, str] | None:
+    if not isinstance(value, dict):
+        return None
+    members = cast("Mapping[str, object]", value)
+    name = members.get("name")
+    if not isinstance(name, str) or name not in rules.tools:
+        return None
+    arguments = members.get("arguments", members.get("parameters", {}))
+    return name, arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+
+
+def _is_bare(text: str, rules: LeakRules) -> bool:
+    """Whether the whole answer is one call written as a JSON object, and nothing else."""
+    found = _calls_in(text, rules)
+    if not found:
+        return False
+    members = cast("Mapping[str, object]", msgspec.json.decode(text.strip()))
+    return set(members) in ({"name", "arguments"}, {"name", "parameters"})
+
+
+def _partial(text: str, marks: tuple[str, ...]) -> int:
+    """Length of the longest end of ``text`` that a mark begins with."""
+    longest = max(map(len, marks)) - 1
+    for size in range(min(longest, len(text)), 0, -1):
+        end = text[-size:]
+        if any(mark.startswith(end) and mark != end for mark in marks):
+            return size
+    return 0
+
+
+def _before_scraps(text: str, end: int) -> int:
+    while end and text[end - 1] in _SCRAPS:
+        end -= 1
+    return end
+
+
+def _only_scraps(text: str) -> bool:
+    return all(char in _SCRAPS for char in text)
+
+
+def _texts(text: str) -> Iterable[TextDelta]:
+    if text:
+        yield TextDelta(text)
