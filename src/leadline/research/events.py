@@ -215,6 +215,7 @@ class Started(Event, frozen=True, kw_only=True):
     """The run exists. Appended before anything is asked of a model or a source."""
 
     TYPE: ClassVar[str] = "research/started"
+    OPENS: ClassVar[str] = "run"
 
     run: str
     """Id of the run, which is the id of its session."""
@@ -351,10 +352,15 @@ class Noted(Event, frozen=True, kw_only=True):
     text: str
 
 
+def _no_metadata() -> dict[str, str | int | bool | None]:
+    return {}
+
+
 class Ended(Event, frozen=True, kw_only=True):
     """The run is over."""
 
     TYPE: ClassVar[str] = "research/ended"
+    CLOSES: ClassVar[str] = "run"
 
     status: RunStatus
     error: str | None = None
@@ -363,7 +369,7 @@ class Ended(Event, frozen=True, kw_only=True):
     usage: RunUsage = RunUsage()
     ended_at: str = ""
     """ISO time in UTC."""
-    metadata: dict[str, str | int | bool | None] = {}
+    metadata: dict[str, str | int | bool | None] = msgspec.field(default_factory=_no_metadata)
     """Further facts for `metadata` of the result."""
 
 

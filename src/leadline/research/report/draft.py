@@ -175,9 +175,13 @@ def _leaf_errors(leaf: Leaf, where: str, ledger: Ledger) -> list[str]:
     if unknown:
         known = ", ".join(list(ledger.quotes)[:20]) or "none"
         errors.append(f"{where}: no evidence has the id {', '.join(unknown)}; use only these: {known}")
-    barred = [one for one in leaf.evidence if one in ledger.quotes and not ledger.usable(ledger.quotes[one].source)]
+    barred = [
+        one for one in leaf.evidence if one in ledger.quotes and not ledger.usable(ledger.quotes[one].source)
+    ]
     if barred:
-        errors.append(f"{where}: {', '.join(barred)} comes from a source that could not be read; cite another")
+        errors.append(
+            f"{where}: {', '.join(barred)} comes from a source that could not be read; cite another"
+        )
     return errors
 
 
@@ -225,14 +229,18 @@ def clean_report(report: Report, ledger: Ledger) -> tuple[Report, tuple[str, ...
     every = [leaf for _, leaf in leaves(Report(title="", sections=tuple(sections)))]
     if not title or _unfounded_in_heading(title, every, ledger):
         title = plain(ledger.request.question) or "Report"
-        notes.append("The title was empty or stated what the evidence does not have; the question stands instead.")
+        notes.append(
+            "The title was empty or stated what the evidence does not have; the question stands instead."
+        )
     unresolved = tuple(text for one in report.unresolved if (text := _clean_text(one, notes)))
     return Report(title=title, sections=tuple(sections), unresolved=unresolved), tuple(dict.fromkeys(notes))
 
 
 def _clean_text(text: str, notes: list[str]) -> str:
     if forbidden(text):
-        notes.append("The writer had put addresses, links or citation marks into the text; they were taken out.")
+        notes.append(
+            "The writer had put addresses, links or citation marks into the text; they were taken out."
+        )
     return plain(text)
 
 

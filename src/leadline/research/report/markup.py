@@ -25,8 +25,14 @@ class _Rule:
 
 
 def _rule(what: str, pattern: str, text: Callable[[re.Match[str]], str] | str = "") -> _Rule:
-    made = text if callable(text) else (lambda _match, fixed=text: fixed)
-    return _Rule(what, re.compile(pattern, re.IGNORECASE | re.DOTALL), made)
+    if callable(text):
+        return _Rule(what, re.compile(pattern, re.IGNORECASE | re.DOTALL), text)
+    fixed = text
+
+    def always(_match: re.Match[str]) -> str:
+        return fixed
+
+    return _Rule(what, re.compile(pattern, re.IGNORECASE | re.DOTALL), always)
 
 
 def _host(match: re.Match[str]) -> str:
@@ -35,22 +41,45 @@ def _host(match: re.Match[str]) -> str:
     host = re.split(r"[/?#:]", rest.rsplit("@", 1)[-1])[0].strip(".")
     while host.casefold().startswith("www."):
         host = host[4:]
-    return host if re.fullmatch(r"[\w.-]+\.\w+", host) and not match.group().casefold().startswith("data:") else ""
+    return (
+        host
+        if re.fullmatch(r"[\w.-]+\.\w+", host) and not match.group().casefold().startswith("data:")
+        else ""
+    )
 
 
 _RULES: tuple[_Rule, ...] = (
     _rule("a control character", r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]"),
-    _rule("a citation mark", r"[\ue000-\uf8ff][^\s\ue000-\uf8ff]*(?:[\ue000-\uf8ff][^\s\ue000-\uf8ff]*)*[\ue000-\uf8ff]?"),
-    _rule("an HTML tag", r"<!--.*?(?:-->|$)|</?[a-z][^<>]*>?(?<=>)|<(?:img|script|iframe|a|svg|style|link|meta)\b[^<>]*$"),
-    _rule("an image or link", r"!?\[([^\[\]]*)\]\s?\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s+[\"'(][^)]*)?\)", lambda m: m[1]),
+    _rule(
+        "a citation mark",
+        r"[\ue000-\uf8ff][^\s\ue000-\uf8ff]*(?:[\ue000-\uf8ff][^\s\ue000-\uf8ff]*)*[\ue000-\uf8ff]?",
+    ),
+    _rule(
+        "an HTML tag",
+        r"<!--.*?(?:-->|$)|</?[a-z][^<>]*>?(?<=>)|<(?:img|script|iframe|a|svg|style|link|meta)\b[^<>]*$",
+    ),
+    _rule(
+        "an image or link",
+        r"!?\[([^\[\]]*)\]\s?\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s+[\"'(][^)]*)?\)",
+        lambda m: m[1],
+    ),
     _rule("a citation mark", _OPEN + _MARK + _SHUT),
     _rule("a citation placeholder", _OPEN + _PLACEHOLDER + _SHUT),
     _rule("a link definition", r"^\s*\[[^\[\]]+\]:\s*\S*"),
-    _rule("an image or link", r"!\[([^\[\]]*)\](?:\[[^\[\]]*\])?|\[([^\[\]]+)\]\[[^\[\]]*\]", lambda m: m[1] or m[2] or ""),
+    _rule(
+        "an image or link",
+        r"!\[([^\[\]]*)\](?:\[[^\[\]]*\])?|\[([^\[\]]+)\]\[[^\[\]]*\]",
+        lambda m: m[1] or m[2] or "",
+    ),
     _rule("a citation mark", r"\\cite\w*\{[^}]*\}|\{\{[^}]*\}\}"),
-    _rule("a citation mark", r"(?<=\S)\s+\(\d{1,3}\)(?=\s*(?:[.,;:!?。，；]|$|\())|(?<=[.,;:!?。])[⁰¹²³⁴-⁹]+"),
+    _rule(
+        "a citation mark", r"(?<=\S)\s+\(\d{1,3}\)(?=\s*(?:[.,;:!?。，；]|$|\())|(?<=[.,;:!?。])[⁰¹²³⁴-⁹]+"
+    ),
     _rule("an evidence id", r"\(?(?<![\w.])u\d+\.e\d+(?![\w.]*\w)\)?"),
-    _rule("a DOI", r"(?:https?://(?:dx\.)?doi\.org/|doi:?\s*)?(?<![\w.])10\.\d{4,9}/[^\s\"'<>，。]*[^\s\"'<>，。.,;:)\]]"),
+    _rule(
+        "a DOI",
+        r"(?:https?://(?:dx\.)?doi\.org/|doi:?\s*)?(?<![\w.])10\.\d{4,9}/[^\s\"'<>，。]*[^\s\"'<>，。.,;:)\]]",
+    ),
     _rule("an address", r"<?(?<![\w])" + _URL + r">?", _host),
 )
 

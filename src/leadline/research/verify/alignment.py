@@ -100,7 +100,9 @@ def _next(token: Token, there: Sequence[Token], start: int, equal: Equal, *, fir
         if first:
             return None
         if here.kind == "stop":
-            if not _only_borders(there, start, at) or not (at + 1 < len(there) and equal(token, there[at + 1])):
+            if not _only_borders(there, start, at) or not (
+                at + 1 < len(there) and equal(token, there[at + 1])
+            ):
                 return None
         elif here.kind != "break":
             left_out += 1

@@ -44,13 +44,13 @@ class Date:
 
 
 @dataclass(frozen=True)
-class Literal_:
+class Fixed:
     """Something that is only ever equal to itself: a version, a time, an ordinal, a decade."""
 
     text: str
 
 
-Reading: TypeAlias = Number | Date | Literal_
+Reading: TypeAlias = Number | Date | Fixed
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def figures(text: str) -> tuple[Figure, ...]:
                 claim(Figure(match.group(), *match.span(), readings))
     for match in _LITERALS.finditer(spelled):
         if not _GROUPED.fullmatch(match.group()):
-            claim(Figure(match.group(), *match.span(), (Literal_(match.group().casefold()),)))
+            claim(Figure(match.group(), *match.span(), (Fixed(match.group().casefold()),)))
     for match in _NUMBER.finditer(spelled):
         one = _number(spelled, match)
         if one:
@@ -211,7 +211,11 @@ def _in_parts(asked: Date, pool: Sequence[Figure]) -> bool:
 
 
 def _year_of(reading: Reading) -> int | None:
-    if isinstance(reading, Number) and not reading.unit and reading.value == reading.value.to_integral_value():
+    if (
+        isinstance(reading, Number)
+        and not reading.unit
+        and reading.value == reading.value.to_integral_value()
+    ):
         return int(reading.value) if 1000 <= reading.value <= 2199 else None
     return None
 
@@ -308,7 +312,7 @@ def _spelled_out(text: str, match: re.Match[str]) -> Figure:
         value = ORDINALS[match["ordinal"].casefold()]
         suffix = {1: "st", 2: "nd", 3: "rd"}.get(value, "th")
         adverb = value <= 2 or text[match.end() : match.end() + 1] == ","
-        return Figure(match.group(), *match.span(), (Literal_(f"{value}{suffix}"),), required=not adverb)
+        return Figure(match.group(), *match.span(), (Fixed(f"{value}{suffix}"),), required=not adverb)
     value = Decimal(CARDINALS[match["cardinal"].casefold()])
     end = match.end()
     scale = _SCALE.match(text, end)

@@ -118,4 +118,7 @@ def uncited_verdict(sentence: Sentence, ledger: Ledger) -> tuple[VerdictName, st
         return "not_established", f"states {listed(stated)} without evidence"
     if sentence.label == "finding":
         return "not_established", "a finding without evidence"
-    return "not_checked", f"{sentence.label} without figures, names or quotations of its own; nothing to check it against"
+    return (
+        "not_checked",
+        f"{sentence.label} without figures, names or quotations of its own; nothing to check it against",
+    )

@@ -25,8 +25,12 @@ ABOVE = _words("above over exceed exceeds exceeded exceeding more greater beyond
 BELOW = _words("below under less fewer beneath unter weniger unterschritt")
 BEFORE = _words("before earlier prior vor vorher")
 AFTER = _words("after later following nach nachher")
-YES = _words("approve approved approves allow allowed allows permit permitted accept accepted accepts includes included passed won confirmed")
-NO = _words("reject rejected rejects forbid forbidden forbids prohibit prohibited ban banned refused excludes excluded failed lost denied")
+YES = _words(
+    "approve approved approves allow allowed allows permit permitted accept accepted accepts includes included passed won confirmed"
+)
+NO = _words(
+    "reject rejected rejects forbid forbidden forbids prohibit prohibited ban banned refused excludes excluded failed lost denied"
+)
 
 OPPOSITES: tuple[tuple[frozenset[str], frozenset[str]], ...] = (
     (UP, DOWN),

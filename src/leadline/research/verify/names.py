@@ -8,18 +8,98 @@ from functools import lru_cache
 
 from leadline.research.verify.typography import level
 
-_CODE = re.compile(r"(?<![\w-])(?=[\w./+-]*\d)(?=[\w./+-]*[A-Za-z])[A-Za-z0-9]+(?:[-./+][A-Za-z0-9]+)*(?![\w-])")
-_NOT_A_CODE = re.compile(r"\d[\d.,]*(?:st|nd|rd|th|s|[kKmMbBtTgGwWhHlLsSvVxXA%]|[kMGTm]?Wh?|[kKMGT]B|[kcmµ]?[mgl]|[kMG]?Hz|bn|mn|tn|ms|min|mAh|Ah|dB|pp|bp|bps)|[QHqh][1-4]|FY\d+|\d+-[a-z-]+|v\d[\d.]*")
+_CODE = re.compile(
+    r"(?<![\w-])(?=[\w./+-]*\d)(?=[\w./+-]*[A-Za-z])[A-Za-z0-9]+(?:[-./+][A-Za-z0-9]+)*(?![\w-])"
+)
+_NOT_A_CODE = re.compile(
+    r"\d[\d.,]*(?:st|nd|rd|th|s|[kKmMbBtTgGwWhHlLsSvVxXA%]|[kMGTm]?Wh?|[kKMGT]B|[kcmµ]?[mgl]|[kMG]?Hz|bn|mn|tn|ms|min|mAh|Ah|dB|pp|bp|bps)|[QHqh][1-4]|FY\d+|\d+-[a-z-]+|v\d[\d.]*"
+)
 _WORD = re.compile(r"[^\W\d_]+(?:['.&-][^\W\d_]+)*")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 _LETTER = re.compile(r"[^\W\d_]")
 _OPENERS = frozenset(".!?:;\"'([{•*#|\n")
-_LINKING = frozenset("of the and for de la du van von der den di da y & to in on".split())
-_PLAIN = frozenset(
-    "i i'm i'd monday tuesday wednesday thursday friday saturday sunday january february march april may june july "
-    "august september october november december mr mrs ms dr prof english german french chinese spanish".split()
+_LINKING = frozenset(
+    [
+        "of",
+        "the",
+        "and",
+        "for",
+        "de",
+        "la",
+        "du",
+        "van",
+        "von",
+        "der",
+        "den",
+        "di",
+        "da",
+        "y",
+        "&",
+        "to",
+        "in",
+        "on",
+    ]
 )
-_GERMAN = frozenset("der die das und ist nicht ein eine mit von zu den dem für auf im sich wird sind wurde".split())
+_PLAIN = frozenset(
+    [
+        "i",
+        "i'm",
+        "i'd",
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+        "mr",
+        "mrs",
+        "ms",
+        "dr",
+        "prof",
+        "english",
+        "german",
+        "french",
+        "chinese",
+        "spanish",
+    ]
+)
+_GERMAN = frozenset(
+    [
+        "der",
+        "die",
+        "das",
+        "und",
+        "ist",
+        "nicht",
+        "ein",
+        "eine",
+        "mit",
+        "von",
+        "zu",
+        "den",
+        "dem",
+        "für",
+        "auf",
+        "im",
+        "sich",
+        "wird",
+        "sind",
+        "wurde",
+    ]
+)
 _QUOTED = re.compile(r'"([^"]{2,400})"|「([^」]{2,400})」|『([^』]{2,400})』')
 
 
@@ -39,7 +119,11 @@ class Name:
 @lru_cache(maxsize=4096)
 def folded_words(text: str) -> tuple[str, ...]:
     """The words of a text without case, possessive endings and punctuation."""
-    return tuple(word.removesuffix("'s").strip("'") for word in re.findall(r"[\w']+", level(text).casefold()) if word.strip("'"))
+    return tuple(
+        word.removesuffix("'s").strip("'")
+        for word in re.findall(r"[\w']+", level(text).casefold())
+        if word.strip("'")
+    )
 
 
 def names(text: str) -> tuple[Name, ...]:
@@ -109,10 +193,83 @@ def _without_opening_word(run: list[re.Match[str]], opens: bool) -> list[re.Matc
 
 
 _SENTENCE_WORDS = frozenset(
-    "the a an in on at by for from with as to of and but or if when while after before since both this that these "
-    "those its their his her our we he she they it is are was were however although according between under over "
-    "during until because there here no not all some most many each every one two three der die das ein eine im "
-    "am bei mit nach vor für".split()
+    [
+        "the",
+        "a",
+        "an",
+        "in",
+        "on",
+        "at",
+        "by",
+        "for",
+        "from",
+        "with",
+        "as",
+        "to",
+        "of",
+        "and",
+        "but",
+        "or",
+        "if",
+        "when",
+        "while",
+        "after",
+        "before",
+        "since",
+        "both",
+        "this",
+        "that",
+        "these",
+        "those",
+        "its",
+        "their",
+        "his",
+        "her",
+        "our",
+        "we",
+        "he",
+        "she",
+        "they",
+        "it",
+        "is",
+        "are",
+        "was",
+        "were",
+        "however",
+        "although",
+        "according",
+        "between",
+        "under",
+        "over",
+        "during",
+        "until",
+        "because",
+        "there",
+        "here",
+        "no",
+        "not",
+        "all",
+        "some",
+        "most",
+        "many",
+        "each",
+        "every",
+        "one",
+        "two",
+        "three",
+        "der",
+        "die",
+        "das",
+        "ein",
+        "eine",
+        "im",
+        "am",
+        "bei",
+        "mit",
+        "nach",
+        "vor",
+        "für",
+    ]
 )
 
 

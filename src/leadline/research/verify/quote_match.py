@@ -107,9 +107,7 @@ class QuotedText:
         return f"not in the document as quoted: after “{begins}” it goes on “{goes_on}”; copy it exactly"
 
 
-def find_quote(
-    text: str, quote: str, *, min_word_characters: int = MIN_WORD_CHARACTERS
-) -> Match | QuoteMiss:
+def find_quote(text: str, quote: str, *, min_word_characters: int = MIN_WORD_CHARACTERS) -> Match | QuoteMiss:
     """Find one quote in a text; see `QuotedText.find`, which is cheaper for several quotes of one text."""
     return QuotedText(text).find(quote, min_word_characters=min_word_characters)
 
@@ -150,7 +148,9 @@ def _joined_pattern(quote: str) -> re.Pattern[str]:
         before = quote[position - 1 : position] if position else ""
         if here == JOIN:
             parts.append(f"[-{JOIN}]?")
-        elif here == "-" and after == " " and before.isalpha() and quote[position + 2 : position + 3].isalpha():
+        elif (
+            here == "-" and after == " " and before.isalpha() and quote[position + 2 : position + 3].isalpha()
+        ):
             parts.append(f"(?:- |{JOIN})")
             position += 1
         elif here == "-":

@@ -82,7 +82,12 @@ def _token(surface: str, is_name: bool) -> Token | None:
 def word_key(word: str) -> str:
     """A word without case, possessive ending and plural s; nothing else is levelled."""
     folded = word.casefold().removesuffix("'s").removesuffix("'")
-    if folded.isascii() and len(folded) > 3 and folded.endswith("s") and not folded.endswith(("ss", "us", "is")):
+    if (
+        folded.isascii()
+        and len(folded) > 3
+        and folded.endswith("s")
+        and not folded.endswith(("ss", "us", "is"))
+    ):
         plain = folded.removesuffix("s")
         return folded if folded in RESERVATION or direction(folded) else plain
     return folded

@@ -25,7 +25,7 @@ _DOUBLE_QUOTES = "\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb"
 _MARKS = "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0900-\u0903\u093c\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f"
 
 _PARTS = {
-    "hyphen": rf"(?<=\w)[-\u2010\u00ad][^\S\r\n]*[\r\n]\s*(?=\w)",
+    "hyphen": r"(?<=\w)[-\u2010\u00ad][^\S\r\n]*[\r\n]\s*(?=\w)",
     "space": rf"[\s{_HIDDEN}]{{2,}}|[^\S ]|[{_HIDDEN}]|(?<=[{_CJK}]) | (?=[{_CJK}])",
     "dash": rf"-?[{_DASHES}][-{_DASHES}]*|--+",
     "single": rf"[{_SINGLE_QUOTES}]",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from leadline.research.ledger.ledger import Ledger
-from leadline.research.verify.check import Check, CheckResult, Cited, Sentence
+from leadline.research.verify.check import CheckResult, Cited, Sentence
 from leadline.research.verify.tokens import tokens
 
 REACH = 300
@@ -49,7 +49,3 @@ def _left_out(text: str, start: int, end: int) -> str | None:
         border = _BORDER.search(after)
         tail = after[: border.start()] if border else after
     return next((token.surface for token in (*tokens(head), *tokens(tail)) if token.reserves), None)
-
-
-def _is_check() -> Check:
-    return ContextCheck()

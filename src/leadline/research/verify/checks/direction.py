@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.verify.alignment import align, same_token
-from leadline.research.verify.check import Check, CheckResult, Cited, Sentence, split_sentences
+from leadline.research.verify.check import CheckResult, Cited, Sentence, split_sentences
 from leadline.research.verify.figures import agreement
 from leadline.research.verify.lexicon import CJK_DOWN, CJK_NEGATION, CJK_UP
 from leadline.research.verify.names import is_cjk
@@ -46,7 +46,11 @@ class DirectionCheck:
             agreed = agreed or passed
         if doubtful:
             return CheckResult("unsure", doubtful)
-        return CheckResult("pass") if agreed else CheckResult("not_applicable", "no words of direction or negation")
+        return (
+            CheckResult("pass")
+            if agreed
+            else CheckResult("not_applicable", "no words of direction or negation")
+        )
 
 
 def _compare(part: str, one: Cited) -> CheckResult:
@@ -63,8 +67,12 @@ def _compare(part: str, one: Cited) -> CheckResult:
         return CheckResult("contradicts", f"{turned} ({one.quote.id})")
     if our_no % 2 != their_no % 2:
         which = "the sentence denies something" if our_no % 2 else "the quote denies something"
-        return CheckResult("unsure", f"{which} that {one.quote.id} does not" if our_no % 2 else f"{which} ({one.quote.id})")
-    clash = next((side for side in our_sides if _opposite(side) in their_sides and side not in their_sides), None)
+        return CheckResult(
+            "unsure", f"{which} that {one.quote.id} does not" if our_no % 2 else f"{which} ({one.quote.id})"
+        )
+    clash = next(
+        (side for side in our_sides if _opposite(side) in their_sides and side not in their_sides), None
+    )
     if clash is not None:
         return CheckResult("unsure", f"sentence and {one.quote.id} use opposite words of direction")
     missing = [side for side in our_sides if side not in their_sides]
@@ -155,7 +163,10 @@ def _without_denials(text: str) -> tuple[str, ...]:
     return tuple(
         token.key or token.surface
         for token in row
-        if token.kind in ("word", "figure") and not token.negates and not token.ignorable and token.key not in _AUXILIARY
+        if token.kind in ("word", "figure")
+        and not token.negates
+        and not token.ignorable
+        and token.key not in _AUXILIARY
     )
 
 
@@ -182,7 +193,12 @@ def _run_cjk(sentence: Sentence, cited: Sequence[Cited]) -> CheckResult:
     denies = sum(text.count(mark) for mark in CJK_NEGATION), sum(quotes.count(mark) for mark in CJK_NEGATION)
     if (up, down) == (quote_up, quote_down) and denies[0] == denies[1]:
         return CheckResult("pass")
-    if up != down and (quote_up, quote_down) == (down, up) and denies == (0, 0) and _masked(text) == _masked(quotes):
+    if (
+        up != down
+        and (quote_up, quote_down) == (down, up)
+        and denies == (0, 0)
+        and _masked(text) == _masked(quotes)
+    ):
         return CheckResult("contradicts", "the same words with the opposite direction")
     return CheckResult("unsure", "direction or negation is worded otherwise than in the quotes")
 
@@ -191,7 +207,3 @@ def _masked(text: str) -> str:
     for mark in (*CJK_UP, *CJK_DOWN):
         text = text.replace(mark, "*")
     return text.rstrip("。.!！")
-
-
-def _is_check() -> Check:
-    return DirectionCheck()

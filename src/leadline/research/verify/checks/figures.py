@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.verify.alignment import align, same_token
 from leadline.research.verify.check import (
-    Check,
     CheckResult,
     Cited,
     Sentence,
@@ -50,7 +49,8 @@ class FiguresCheck:
         possible = [one.surface for one, how in found if how == "possible"]
         if possible:
             return CheckResult(
-                "unsure", f"{listed(possible)}: the quotes have the value, but not surely with this unit or spelling"
+                "unsure",
+                f"{listed(possible)}: the quotes have the value, but not surely with this unit or spelling",
             )
         return CheckResult("pass")
 
@@ -89,7 +89,3 @@ def _same_or_other_figure(left: Token, right: Token) -> bool:
     if left.figure and right.figure:
         return same_token(left, right) or same_unit(left.figure, right.figure)
     return same_token(left, right)
-
-
-def _is_check() -> Check:
-    return FiguresCheck()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from leadline.research.ledger.ledger import Ledger, page_at
-from leadline.research.verify.check import Check, CheckResult, Cited, Sentence
+from leadline.research.verify.check import CheckResult, Cited, Sentence
 
 
 class IntegrityCheck:
@@ -48,7 +48,3 @@ def _fault(one: Cited) -> str | None:
 def text_digest(text: str) -> str:
     """sha256 of a text in UTF-8."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _is_check() -> Check:
-    return IntegrityCheck()

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.verify.check import (
-    Check,
     CheckResult,
     Cited,
     Sentence,
@@ -90,7 +89,3 @@ def _spelled_out(acronym: str, have: Sequence[str]) -> bool:
         return False
     initials = "".join(word[0] for word in have if word not in ("of", "the", "and", "for", "in"))
     return letters in initials
-
-
-def _is_check() -> Check:
-    return NamesCheck()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.research.ledger.ledger import Ledger
-from leadline.research.verify.check import Check, CheckResult, Cited, Sentence
+from leadline.research.verify.check import CheckResult, Cited, Sentence
 
 
 class ProvenanceCheck:
@@ -26,18 +26,17 @@ class ProvenanceCheck:
             return CheckResult("not_applicable", "nothing is cited")
         for one in cited:
             if one.source is None:
-                return CheckResult("fail", f"{one.quote.id}: the source {one.quote.source} was never retrieved")
+                return CheckResult(
+                    "fail", f"{one.quote.id}: the source {one.quote.source} was never retrieved"
+                )
             if not ledger.usable(one.source.id):
                 why = one.source.reason or "no text was had from it"
                 return CheckResult(
-                    "fail", f"{one.quote.id}: reading {one.source.location} ended as {one.source.outcome} ({why})"
+                    "fail",
+                    f"{one.quote.id}: reading {one.source.location} ended as {one.source.outcome} ({why})",
                 )
             if one.source.snapshot != one.quote.snapshot:
                 return CheckResult(
                     "fail", f"{one.quote.id}: the quote is of another version than the one retrieved"
                 )
         return CheckResult("pass")
-
-
-def _is_check() -> Check:
-    return ProvenanceCheck()

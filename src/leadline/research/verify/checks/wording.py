@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.verify.alignment import Alignment, align
-from leadline.research.verify.check import Check, CheckResult, Cited, Sentence, quote_words
+from leadline.research.verify.check import CheckResult, Cited, Sentence, quote_words
 from leadline.research.verify.names import folded_words
 from leadline.research.verify.tokens import tokens, word_key
 from leadline.research.verify.typography import level
@@ -14,8 +14,37 @@ from leadline.research.verify.typography import level
 NOT_IN_QUOTES = "wording not in the quotes; needs a language-model or person check"
 
 _PLAIN_HEADINGS = frozenset(
-    "value values metric measure item items figure figures number name source evidence note notes finding findings "
-    "detail details result results year date aspect feature property document version claim answer".split()
+    [
+        "value",
+        "values",
+        "metric",
+        "measure",
+        "item",
+        "items",
+        "figure",
+        "figures",
+        "number",
+        "name",
+        "source",
+        "evidence",
+        "note",
+        "notes",
+        "finding",
+        "findings",
+        "detail",
+        "details",
+        "result",
+        "results",
+        "year",
+        "date",
+        "aspect",
+        "feature",
+        "property",
+        "document",
+        "version",
+        "claim",
+        "answer",
+    ]
 )
 
 
@@ -76,7 +105,3 @@ def _unframed(frame: Sequence[str], cited: Sequence[Cited]) -> str | None:
         if not all(word in have or word in _PLAIN_HEADINGS for word in words):
             return heading
     return None
-
-
-def _is_check() -> Check:
-    return WordingCheck()

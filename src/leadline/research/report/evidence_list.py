@@ -1,0 +1,36 @@
+"""A report made by code from the evidence alone, for a run whose writer failed or that was stopped."""
+
+from __future__ import annotations
+
+from leadline.research.events import Block, ItemList, Leaf, Paragraph, Report, Section
+from leadline.research.ledger.ledger import Ledger, UnitState
+
+
+def evidence_list(ledger: Ledger) -> Report:
+    """One section a unit, in plan order, with its quotes as they stand; what has none is unresolved."""
+    planned = [unit.id for unit in ledger.plan.units] if ledger.plan else list(ledger.units)
+    states = [ledger.units[unit] for unit in planned if unit in ledger.units]
+    sections = [_section(ledger, state) for state in states if ledger.evidence_of(state.unit.id)]
+    return Report(title=ledger.request.question, sections=tuple(sections), unresolved=())
+
+
+def _section(ledger: Ledger, state: UnitState) -> Section:
+    blocks: list[Block] = []
+    if state.status != "completed":
+        why = f": {state.error}" if state.error else ""
+        blocks.append(
+            Paragraph(
+                sentences=(
+                    Leaf(text=f"This part was not finished ({state.status}{why}).", label="background"),
+                )
+            )
+        )
+    blocks.append(
+        ItemList(
+            items=tuple(
+                (Leaf(text=quote.text, evidence=(quote.id,), label="finding"),)
+                for quote in ledger.evidence_of(state.unit.id)
+            )
+        )
+    )
+    return Section(heading=state.unit.title, blocks=tuple(blocks))
