@@ -297,6 +297,11 @@ class TaskHandle:
         """Ask the task to stop; `wait` tells when it has."""
         self._work.interrupt()
 
+    async def stop(self) -> None:
+        """Cancel the task; returns when it has stopped, whatever cancels the caller."""
+        self.cancel()
+        await join(self._done)
+
     async def wait(self) -> None:
         """Returns when the task has ended; its error, if it had one, is in `error` and was reported."""
         await self._done.wait()
