@@ -229,7 +229,9 @@ class ProviderServer:
             bodies = [{"n": request.n, "body": request.body} for request in self.requests]
             return response(200, msgspec.json.encode(bodies), "application/json")
         if path == "/timings":
-            times = [(request.first_byte_at, request.received_at, request.sent_at) for request in self.requests]
+            times = [
+                (request.first_byte_at, request.received_at, request.sent_at) for request in self.requests
+            ]
             return response(200, msgspec.json.encode(times), "application/json")
         if path == "/v1/models":
             return response(200, b'{"object":"list","data":[]}', "application/json")

@@ -1,0 +1,1 @@
+"""Providers of the model seam that core/llm defines."""

@@ -1,0 +1,1 @@
+"""Model providers, each a door of its own."""

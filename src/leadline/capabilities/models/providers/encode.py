@@ -1,0 +1,123 @@
+"""Requests as chat-completions bodies: fixed key order, messages last, each message encoded alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from leadline.capabilities.models.providers.profiles import Profile, ReasoningReplay
+from leadline.core.llm.messages import (
+    AssistantMessage,
+    ImageRef,
+    Message,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from leadline.core.llm.request import LlmRequest, ToolSchema
+from leadline.core.llm.wire import encode_text, placeholder
+
+
+@dataclass(frozen=True, slots=True)
+class ChatEncoder:
+    """Writes messages for one head; equal when it writes equal bytes."""
+
+    head: bytes
+    replay: ReasoningReplay
+    reasoning_field: str
+    filler: str
+    empty_content: str
+    close: bytes = b"]}"
+
+    def encode(self, message: Message) -> bytes:
+        """One message; empty when there is nothing in it that may stand on the wire."""
+        match message:
+            case UserMessage():
+                content = "\n\n".join(filter(None, map(_plain, message.content)))
+                return encode_text({"role": "user", "content": content}) if content else b""
+            case AssistantMessage():
+                return self._assistant(message)
+            case ToolMessage():
+                content = message.content or "(no output)"
+                return encode_text({"role": "tool", "tool_call_id": message.call_id, "content": content})
+
+    def _assistant(self, message: AssistantMessage) -> bytes:
+        text, calls = message.text, message.tool_calls
+        if not text and not calls:
+            return b""
+        wire: dict[str, object] = {"role": "assistant"}
+        if text or self.empty_content != "omit":
+            wire["content"] = text or (None if self.empty_content == "null" else "")
+        if reasoning := self._reasoning(message):
+            wire[self.reasoning_field] = reasoning
+        if calls:
+            wire["tool_calls"] = [_call(call) for call in calls]
+        return encode_text(wire)
+
+    def _reasoning(self, message: AssistantMessage) -> str:
+        if self.replay == "never" or (self.replay == "with_tools" and not message.tool_calls):
+            return ""
+        text = "".join(part.text for part in message.content if isinstance(part, Reasoning))
+        return text or (self.filler if self.replay == "filler" else "")
+
+
+def _plain(part: Text | ImageRef) -> str:
+    return part.text if isinstance(part, Text) else placeholder(part)
+
+
+def _call(call: ToolCall) -> Mapping[str, object]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def encoder_for(request: LlmRequest, profile: Profile) -> ChatEncoder:
+    """The encoder whose head says everything about ``request`` but its messages."""
+    config = request.config
+    effort = profile.effort(config.effort)
+    body: dict[str, object] = {"model": config.model.model, **profile.extra_body}
+    if effort is not None:
+        body |= profile.efforts[effort]
+    if config.max_tokens is not None:
+        body[profile.max_tokens_field] = config.max_tokens
+    if config.temperature is not None:
+        body["temperature"] = config.temperature
+    body["stream"] = profile.streaming
+    if profile.streaming and profile.include_usage:
+        body["stream_options"] = {"include_usage": True}
+    body |= _tools(request, profile, reasons=_reasons(effort, profile))
+    system = encode_text({"role": "system", "content": request.system}) if request.system else b""
+    head = encode_text(body)[:-1] + b',"messages":[' + system
+    return ChatEncoder(
+        head,
+        profile.reasoning_replay,
+        profile.reasoning_field,
+        profile.reasoning_filler,
+        profile.empty_content,
+    )
+
+
+def _reasons(effort: str | None, profile: Profile) -> bool:
+    return profile.reasons_by_default if effort is None else effort not in profile.efforts_without_reasoning
+
+
+def _tools(request: LlmRequest, profile: Profile, *, reasons: bool) -> Mapping[str, object]:
+    if not request.tools or not profile.tools:
+        return {}
+    fields: dict[str, object] = {"tools": [_tool(tool) for tool in request.tools]}
+    choice = request.config.tool_choice
+    forced = profile.forced_tool_choice
+    if choice is None or (choice == "auto" and forced != "always"):
+        return fields
+    if forced == "never" or (forced == "without_reasoning" and reasons):
+        # Such a provider refuses the field; "none" is said by offering nothing.
+        return {} if choice == "none" else fields
+    named = choice not in ("auto", "none", "required")
+    fields["tool_choice"] = {"type": "function", "function": {"name": choice}} if named else choice
+    return fields
+
+
+def _tool(tool: ToolSchema) -> Mapping[str, object]:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": function}

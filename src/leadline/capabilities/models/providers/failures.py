@@ -1,0 +1,168 @@
+"""What a provider's refusal means: wait, or stop."""
+
+from __future__ import annotations
+
+import email.utils
+import html
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from leadline.capabilities.models.providers.lookup import as_count, as_object, as_text
+from leadline.capabilities.models.providers.profiles import Profile
+from leadline.core.llm.failure import LlmFailure, Stop, Wait
+
+_LONGEST_MESSAGE = 500
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_PROSE_WAIT = re.compile(
+    r"(?:try again|retry|available again|resets?) (?:in|after) "
+    r"(?:(\d+) ?h(?:ours?)?)? ?(?:(\d+) ?m(?:in(?:utes?)?)?)? ?(?:(\d+(?:\.\d+)?) ?s(?:ec(?:onds?)?)?)?\b",
+    re.IGNORECASE,
+)
+_WAIT_STATUS = frozenset((408, 409, 425, 429))
+
+
+def http_failure(
+    profile: Profile, status: int, headers: Mapping[str, str], body: bytes, now: float
+) -> LlmFailure:
+    """The failure of a response that is not a success.
+
+    Args:
+        profile: the provider's patterns.
+        status: HTTP status.
+        headers: response headers by lower-case name.
+        body: what came, possibly cut.
+        now: seconds since the epoch, for a Retry-After that is a date.
+    """
+    text, codes = _said(body, headers.get("content-type", ""))
+    message = _headline(status, text)
+    failure = classify(profile, status, message, codes, retry_after_s(headers, text, now))
+    return msgspec.structs.replace(failure, request_id=headers.get("x-request-id"))
+
+
+def event_failure(profile: Profile, error: object) -> LlmFailure:
+    """The failure that an error object inside a stream reports."""
+    members = as_object(error)
+    text = (
+        as_text(members.get("message"))
+        or as_text(error)
+        or "the provider reported an error without a message"
+    )
+    codes = [as_text(members.get(key)) for key in ("code", "type", "status")]
+    status = as_count(members.get("code")) or as_count(members.get("status"))
+    if status is None and any(re.search("rate.?limit", code, re.IGNORECASE) for code in codes):
+        status = 429
+    known = status if status is not None and 400 <= status < 600 else None
+    return classify(profile, known, shortened(text), codes, retry_after_s({}, text, 0.0))
+
+
+def classify(
+    profile: Profile, status: int | None, message: str, codes: Iterable[str], wait_s: float | None
+) -> LlmFailure:
+    """Which family a refusal belongs to. A refusal without a status counts as a server error."""
+    evidence = "\n".join((message, *codes))
+    if status != 429 and _matches(profile.overflow_patterns, evidence):
+        step = "shorten the conversation, or use a model with a larger window"
+        return Stop("CONTEXT_WINDOW_EXCEEDED", message, status, step)
+    if status == 402 or _matches(profile.quota_patterns, evidence):
+        step = "check balance and limits of the account at the provider"
+        return Stop("QUOTA", message, status, step, wait_s)
+    if status in (401, 403):
+        names = " or ".join(profile.key_env) or "the key in the configuration"
+        return Stop("AUTH", message, status, f"check {names}: the provider does not accept it")
+    if status == 404:
+        step = f"check the model's name and base_url ({profile.base_url})"
+        return Stop("NOT_FOUND", message, status, step)
+    if status == 429:
+        return Wait("RATE_LIMIT", message, wait_s, status)
+    if status in (503, 529):
+        return Wait("OVERLOADED", message, wait_s, status)
+    if status is None or status >= 500:
+        return Wait("SERVER", message, wait_s, status)
+    if status in _WAIT_STATUS:
+        return Wait("TIMEOUT" if status == 408 else "SERVER", message, wait_s, status)
+    if 400 <= status < 500:
+        return Stop(
+            "INVALID_REQUEST", message, status, "see the provider's message; the request has to change"
+        )
+    return Stop(
+        "HTTP", message, status, f"check base_url ({profile.base_url}): it does not answer as expected"
+    )
+
+
+def retry_after_s(headers: Mapping[str, str], text: str, now: float) -> float | None:
+    """Seconds the provider asks to wait: from its headers, else from its words."""
+    value = headers.get("retry-after", "").strip()
+    if millis := headers.get("retry-after-ms", "").strip():
+        seconds = _number(millis)
+        return None if seconds is None else seconds / 1000
+    if value:
+        seconds = _number(value)
+        return seconds if seconds is not None else _until(value, now)
+    found = _PROSE_WAIT.search(text)
+    if found is None or not any(found.groups()):
+        return None
+    hours, minutes, seconds_text = (float(group or 0) for group in found.groups())
+    return hours * 3600 + minutes * 60 + seconds_text
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 <= value < float("inf") else None
+
+
+def _until(date: str, now: float) -> float | None:
+    try:
+        moment = email.utils.parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    return max(0.0, moment.timestamp() - now)
+
+
+def _said(body: bytes, content_type: str) -> tuple[str, list[str]]:
+    """The provider's message and its codes."""
+    text = body.decode("utf-8", "replace").strip()
+    if looks_like_html(content_type, text):
+        return html_title(text), []
+    try:
+        value = as_object(msgspec.json.decode(body))
+    except msgspec.DecodeError:
+        return text, []
+    error = value.get("error")
+    inner = as_object(error) or value
+    message = as_text(error) or next(
+        (words for key in ("message", "detail", "msg") if (words := as_text(inner.get(key)))), ""
+    )
+    return message or text, [as_text(inner.get(key)) for key in ("code", "type")]
+
+
+def looks_like_html(content_type: str, text: str) -> bool:
+    """Whether a body is a web page."""
+    return "html" in content_type or text[:200].lstrip().lower().startswith(("<!doctype html", "<html"))
+
+
+def html_title(text: str) -> str:
+    """The title of a web page; empty when it has none."""
+    found = _TITLE.search(text)
+    return shortened(html.unescape(found.group(1))) if found else ""
+
+
+def shortened(text: str) -> str:
+    """``text`` on one line, and not longer than a message may be."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
+
+
+def _headline(status: int, text: str) -> str:
+    line = shortened(text)
+    if not line:
+        return f"HTTP {status} with an empty body."
+    return line if line.startswith(str(status)) else f"{status} {line}"
+
+
+def _matches(patterns: Iterable[str], text: str) -> bool:
+    return any(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
