@@ -82,11 +82,17 @@ async def run_work(work: Work, fn: Callable[[], Awaitable[T]]) -> tuple[T] | Non
     return None
 
 
+def interrupted() -> bool:
+    """Whether the kernel is ending the very work that asks, rather than somebody cancelling it."""
+    work = _work.get()
+    return work is not None and any(it.interrupted for it in work.chain())
+
+
 async def join(done: Event) -> None:
     """Wait for `done`, whatever cancels the caller, unless the kernel interrupts the caller itself."""
     current = _work.get()
     works = current.chain() if current else []
-    if not any(work.interrupted for work in works):
+    if not interrupted():
         with CancelScope(shield=True) as scope:
             for work in works:
                 work.joins.add(scope)
@@ -283,15 +289,15 @@ class TaskHandle:
     def __init__(self, owner: Effects, fn: Callable[[], Awaitable[object]], name: str) -> None:
         self.name = name
         self.error: Exception | None = None
+        self.ended = Event()
         self._fn = fn
         self._work = Work()
-        self._done = Event()
         self._effect = owner.add(f"task {name}", self._stop)
 
     @property
     def done(self) -> bool:
         """Whether the task has ended, in whatever way."""
-        return self._done.is_set()
+        return self.ended.is_set()
 
     def cancel(self) -> None:
         """Ask the task to stop; `wait` tells when it has."""
@@ -300,11 +306,11 @@ class TaskHandle:
     async def stop(self) -> None:
         """Cancel the task; returns when it has stopped, whatever cancels the caller."""
         self.cancel()
-        await join(self._done)
+        await join(self.ended)
 
     async def wait(self) -> None:
         """Returns when the task has ended; its error, if it had one, is in `error` and was reported."""
-        await self._done.wait()
+        await self.ended.wait()
 
     async def run(self) -> None:
         owner = self._effect.owner
@@ -314,9 +320,9 @@ class TaskHandle:
             self.error = error
             owner.host.report(error, f"{owner.label}: task {self.name}")
         finally:
-            self._done.set()
+            self.ended.set()
             self._effect.forget()
 
     async def _stop(self) -> None:
         self.cancel()
-        await self._done.wait()
+        await self.ended.wait()

@@ -12,6 +12,7 @@ from yaml.nodes import MappingNode, ScalarNode, SequenceNode
 from leadline.kernel.errors import ConfigError
 
 _TAG = "tag:yaml.org,2002:"
+_TAGS = ("map", "seq", "str", "null", "bool", "int", "float", "timestamp", "merge", "value")
 _MAX_DEPTH = 40
 _MAX_NODES = 100_000
 
@@ -101,7 +102,7 @@ class _Reader:
         tag = raw.tag
         if tag in ("!env", "!ref"):
             return Value(self._tagged(tag, raw, depth, origin), origin)
-        if not tag.startswith(_TAG):
+        if not tag.startswith(_TAG) or tag.removeprefix(_TAG) not in _TAGS:
             raise ConfigError(f"unknown tag {tag!r}; only !env and !ref are known", origin=str(origin))
         if isinstance(raw, MappingNode):
             return self._table(raw, depth, origin)

@@ -9,6 +9,7 @@ from anyio import CancelScope, Lock, get_cancelled_exc_class
 
 from leadline.kernel.context import Context
 from leadline.kernel.diagnose import Diagnosis, explain
+from leadline.kernel.effects import interrupted, join
 from leadline.kernel.errors import BootFailed, ConfigError, ReloadFailed
 from leadline.kernel.fiber import Fiber, State
 from leadline.kernel.loader.compose import Composition
@@ -69,6 +70,8 @@ class Referring:
 
     plugin: Mountable
     config: object
+    needs: tuple[type[Service], ...]
+    wants: tuple[type[Service], ...]
     row: Row = field(compare=False)
     environ: Mapping[str, str] = field(compare=False)
     definitions: Mapping[str, type[Service]] = field(compare=False)
@@ -76,14 +79,6 @@ class Referring:
     @property
     def name(self) -> str:
         return self.plugin.name
-
-    @property
-    def needs(self) -> tuple[type[Service], ...]:
-        return (*self.plugin.needs, *self._referred(optional=False))
-
-    @property
-    def wants(self) -> tuple[type[Service], ...]:
-        return (*self.plugin.wants, *self._referred(optional=True))
 
     @property
     def provides(self) -> tuple[type[Service], ...]:
@@ -95,10 +90,6 @@ class Referring:
             await self.plugin.bind(made)(ctx)
 
         return start
-
-    def _referred(self, *, optional: bool) -> list[type[Service]]:
-        refs = [ref for _, ref in references(self.row.config) if (ref.default is not None) is optional]
-        return [self.definitions[ref.service] for ref in refs if ref.service in self.definitions]
 
     def _read(self, ctx: Context, ref: Ref) -> object:
         definition = self.definitions.get(ref.service)
@@ -168,20 +159,25 @@ class Reloader:
             ReloadFailed: it was refused, or undone; `__cause__` or the message tells why.
         """
         outcome: list[Changes | ReloadFailed] = []
+        scope = CancelScope()
 
         async def transaction() -> None:
             async with self._lock:
                 try:
-                    outcome.append(await self._exchange(composition))
+                    with scope:
+                        outcome.append(await self._exchange(composition))
                 except ReloadFailed as error:
                     outcome.append(error)
 
-        # In a task of its own: a reload may unload the very plugin whose work asked for it.
+        # In a task of its own: a reload may unload the very plugin whose work asked for it. It is
+        # carried through then, while any other cancellation of the caller undoes it.
         task = self._ctx.spawn(transaction, name="reload")
         try:
             await task.wait()
         except get_cancelled_exc_class():
-            await task.stop()
+            if not interrupted():
+                scope.cancel()
+                await join(task.ended)
             raise
         if not outcome:
             raise ReloadFailed("the reload was stopped before its end") from task.error
@@ -201,10 +197,9 @@ class Reloader:
             if problems := [why for key, why in self._problems().items() if key not in told]:
                 raise ReloadFailed("reload undone, the former rows run again:\n  " + "\n  ".join(problems))
         except BaseException:
-            # In a task of its own, for this one may have been cancelled.
             if not self._ctx.effects.closed:
                 with CancelScope(shield=True):
-                    await self._ctx.spawn(self._converge, former, name="reload rollback").wait()
+                    await self._converge(former)
             raise
         self.current = composition
         return Changes(
@@ -250,8 +245,8 @@ class Reloader:
                 kept[key] = entry
         for key in reversed(tuple(self.fibers)):
             if key not in kept:
-                await self.fibers[key].dispose()
-                del self.fibers[key], self._entries[key]
+                del self._entries[key]
+                await self.fibers.pop(key).dispose()
         for key, entry in kept.items():
             present, self._entries[key] = self._entries[key], entry
             if not entry.same_as(present):
@@ -315,7 +310,11 @@ def _entry(
                 )
         config = plain(row.config, environ, lambda ref: ref)
         if any(references(row.config)):
-            return Entry(row, Referring(plugin, config, row, environ, definitions), config, parent)
+            refs = [ref for _, ref in references(row.config) if ref.service in definitions]
+            needs = (*plugin.needs, *(definitions[ref.service] for ref in refs if ref.default is None))
+            wants = (*plugin.wants, *(definitions[ref.service] for ref in refs if ref.default is not None))
+            plugin = Referring(plugin, config, needs, wants, row, environ, definitions)
+            return Entry(row, plugin, config, parent)
         if strict:
             plugin.bind(config)
     except Exception as error:  # noqa: BLE001 - a row's failure is its own; boot and diagnose() tell it
