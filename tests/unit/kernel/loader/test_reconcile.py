@@ -287,7 +287,7 @@ async def test_a_reference_with_a_default_follows_the_service_and_falls_back(
     await reloader.reload(rows(text + "- {id: store, plugin: store, config: {path: /data}}"))
     assert world.lines[-1] == "t up {'at': '/data'}"
     await reloader.reload(rows(text))
-    assert world.lines[-1] == "t up {'at': 'none'}"
+    assert world.lines[-3:] == ["t down", "t up {'at': 'none'}", "store down"]
 
 
 async def test_a_reference_to_a_field_that_is_not_there_fails_the_row(kernel: Kernel, world: World) -> None:
