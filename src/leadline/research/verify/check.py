@@ -77,7 +77,20 @@ class Check(Protocol):
 
 def split_sentences(text: str) -> tuple[str, ...]:
     """The sentences of a text, split where a capital or a quotation mark follows a full stop."""
-    return tuple(part.strip() for part in _SENTENCE_END.split(text) if part.strip())
+    parts: list[str] = []
+    for part in _SENTENCE_END.split(text):
+        if parts and _ABBREVIATION.search(parts[-1]):
+            parts[-1] = f"{parts[-1]} {part.strip()}"
+        elif part.strip():
+            parts.append(part.strip())
+    return tuple(parts)
+
+
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:mio|mrd|tsd|mn|bn|approx|ca|vs|no|nr|dr|mr|mrs|ms|prof|st|fig|cf|al|etc|inc|ltd|co|corp|gmbh|art|vol|pp|p"
+    r"|sec|eq|jan|feb|mar|apr|aug|sept|sep|oct|nov|dec|bzw|evtl|inkl|max|min)|\b[a-z]|\b\w\.\w)\.$",
+    re.IGNORECASE,
+)
 
 
 def cited_by(sentence: Sentence, ledger: Ledger, texts: Mapping[str, str]) -> tuple[Cited, ...]:

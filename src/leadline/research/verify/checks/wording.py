@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.verify.alignment import Alignment, align
-from leadline.research.verify.check import CheckResult, Cited, Sentence, quote_words
+from leadline.research.verify.check import CheckResult, Cited, Sentence, split_sentences
 from leadline.research.verify.names import folded_words
 from leadline.research.verify.tokens import tokens, word_key
 from leadline.research.verify.typography import level
@@ -63,10 +63,9 @@ class WordingCheck:
     def run(self, sentence: Sentence, cited: Sequence[Cited], ledger: Ledger) -> CheckResult:
         if not cited:
             return CheckResult("not_applicable", "nothing is cited")
-        unframed = _unframed(sentence.frame, cited)
-        if unframed:
-            return CheckResult("unsure", f"the cell stands under “{unframed}”, which is not in the quotes")
-        if not sentence.is_cell and sum(len(tokens(part)) for part in sentence.parts) < 3:
+        if sentence.is_cell:
+            return _run_cell(sentence, cited)
+        if sum(len(tokens(part)) for part in sentence.parts) < 3:
             return CheckResult("unsure", "too short to say anything by itself")
         spare = frozenset(word_key(word) for word in folded_words(ledger.request.words))
         carriers: list[str] = []
@@ -97,11 +96,16 @@ def _difference(laid: Alignment) -> str:
     return f" in the same order, with {added} from the request" if added else " in the same order, shortened"
 
 
-def _unframed(frame: Sequence[str], cited: Sequence[Cited]) -> str | None:
-    """The heading of a table cell of which no word is in the quotes."""
-    have = {word_key(word) for word in folded_words(quote_words(cited))}
-    for heading in frame:
-        words = [word_key(word) for word in folded_words(heading)]
-        if not all(word in have or word in _PLAIN_HEADINGS for word in words):
-            return heading
-    return None
+def _run_cell(cell: Sentence, cited: Sequence[Cited]) -> CheckResult:
+    """A cell says something only together with its row and column: one sentence must hold all three."""
+    for one in cited:
+        for quoted in split_sentences(one.quote.text):
+            have = {word_key(word) for word in folded_words(quoted)} | _PLAIN_HEADINGS
+            framed = all(word_key(word) in have for heading in cell.frame for word in folded_words(heading))
+            if not framed or any(token.reserves for token in tokens(quoted)):
+                continue
+            if align(cell.text, quoted, whole=False):
+                return CheckResult("pass", f"it stands in {one.quote.id}, with its row and column")
+    frame = ", ".join(f"“{heading}”" for heading in cell.frame)
+    together = f" together with {frame}" if frame else ""
+    return CheckResult("unsure", f"no sentence of the quotes has the cell{together}; {NOT_IN_QUOTES}")
