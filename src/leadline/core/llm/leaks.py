@@ -6,6 +6,7 @@ the end of it that may still turn out to be a tag; what that is, is settled when
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ import msgspec
 
 from leadline.core.llm.stream import Finish, StreamEvent, TextDelta, ToolCallDelta
 
-_SCRAP = r"[<>/|\s]"
 _SCRAPS = frozenset("<>/| \t\r\n")
 
 
@@ -39,6 +39,7 @@ class LeakFilter:
         self._marks = tuple(
             sorted({tag for pair in rules.tags for tag in pair if tag}, key=len, reverse=True)
         )
+        self._runs = re.compile(f"(?:{'|'.join(map(re.escape, self._marks))}|[<>/|\\s])+")
         self._held = ""
         self._calls = False
         self._bare: str | None = ""
@@ -81,12 +82,12 @@ class LeakFilter:
                     return _before_scraps(held, at)
                 at = held.find(opening, at + 1)
         end = len(held) - _partial(held, self._marks)
-        while True:
-            end = _before_scraps(held, end)
+        while end:
             mark = next((mark for mark in self._marks if held.endswith(mark, 0, end)), None)
-            if mark is None:
-                return end
-            end -= len(mark)
+            if mark is None and held[end - 1] not in _SCRAPS:
+                break
+            end -= len(mark or " ")
+        return end
 
     def _without_residue(self) -> str:
         """The held text without the tags that stand beside real calls."""
@@ -96,9 +97,14 @@ class LeakFilter:
             held = held[: leak.start]
         if not any(mark in held for mark in self._marks) and not _partial(held, self._marks) > 1:
             return held
-        marks = "|".join(map(re.escape, self._marks))
         cut = held[: len(held) - _partial(held, self._marks)]
-        rest = re.sub(rf"{_SCRAP}*(?:(?:{marks}){_SCRAP}*)+", "", cut)
+
+        def kept(run: re.Match[str]) -> str:
+            if not any(mark in run.group() for mark in self._marks):
+                return run.group()
+            return " " if run.start() and run.end() < len(cut) else ""
+
+        rest = self._runs.sub(kept, cut)
         return "" if _only_scraps(rest) else rest
 
     def _settle(self, finish: Finish) -> Iterable[StreamEvent]:
@@ -137,35 +143,35 @@ def _find_leak(text: str, rules: LeakRules) -> _Leak | None:
         return None
     start = min(starts)
     rest, calls = text[start:], list[tuple[str, str]]()
-    while rest := rest.lstrip():
-        pair = next((pair for pair in rules.tags if rest.startswith(pair[0])), None)
-        if pair is None:
-            break
-        body, closed, rest = _inside(rest[len(pair[0]) :], pair[1])
-        found = _calls_in(body, rules)
+    while pair := next((pair for pair in rules.tags if rest.startswith(pair[0])), None):
+        rest = rest[len(pair[0]) :].lstrip()
+        try:
+            value, end = _JSON.raw_decode(rest)
+        except ValueError:
+            return _Leak(start, ()) if _names_a_tool(rest, pair[1], rules) else None
+        found = _calls_in(value, rules)
         if found is None:
-            looks = any(re.search(rf"[\"'=]\s*{re.escape(tool)}\b", body) for tool in rules.tools)
-            return _Leak(start, ()) if looks and _only_scraps(rest) else None
+            return None
         calls += found
-        if not closed:
-            break
-    if not calls or not _only_scraps(rest):
-        return None
-    return _Leak(_before_scraps(text, start), tuple(calls))
+        rest = rest[end:].lstrip().removeprefix(pair[1]).lstrip()
+    return _Leak(_before_scraps(text, start), tuple(calls)) if calls and _only_scraps(rest) else None
 
 
-def _inside(text: str, closing: str) -> tuple[str, bool, str]:
-    if not closing:
-        return text, False, ""
-    body, mark, rest = text.partition(closing)
-    return body, bool(mark), rest
+def _names_a_tool(text: str, closing: str, rules: LeakRules) -> bool:
+    """Whether ``text`` is a call that is not JSON, up to its end."""
+    body, _, rest = text.partition(closing) if closing else (text, "", "")
+    names = any(re.search(rf"[\"'=]\s*{re.escape(tool)}\b", body) for tool in rules.tools)
+    return names and _only_scraps(rest)
 
 
-def _calls_in(body: str, rules: LeakRules) -> list[tuple[str, str]] | None:
-    try:
-        value = cast("object", msgspec.json.decode(body.strip()))
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        return None
+def _refuse(word: str) -> float:
+    raise ValueError(f"{word} is not JSON")
+
+
+_JSON = json.JSONDecoder(parse_constant=_refuse)
+
+
+def _calls_in(value: object, rules: LeakRules) -> list[tuple[str, str]] | None:
     items = cast("list[object]", value) if isinstance(value, list) else [value]
     calls = [_call(item, rules) for item in items]
     return [call for call in calls if call is not None] if calls and None not in calls else None
@@ -179,16 +185,20 @@ def _call(value: object, rules: LeakRules) -> tuple[str, str] | None:
     if not isinstance(name, str) or name not in rules.tools:
         return None
     arguments = members.get("arguments", members.get("parameters", {}))
-    return name, arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+    return name, arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 
 def _is_bare(text: str, rules: LeakRules) -> bool:
     """Whether the whole answer is one call written as a JSON object, and nothing else."""
-    found = _calls_in(text, rules)
-    if not found:
+    try:
+        value = cast("object", _JSON.decode(text))
+    except ValueError:
         return False
-    members = cast("Mapping[str, object]", msgspec.json.decode(text.strip()))
-    return set(members) in ({"name", "arguments"}, {"name", "parameters"})
+    if not isinstance(value, dict):
+        return False
+    members = cast("Mapping[str, object]", value)
+    wanted = set(members) in ({"name", "arguments"}, {"name", "parameters"})
+    return wanted and _call(members, rules) is not None
 
 
 def _partial(text: str, marks: tuple[str, ...]) -> int:

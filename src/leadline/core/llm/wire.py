@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -62,8 +63,8 @@ def _replaced(value: object) -> object:
     if isinstance(value, dict):
         members = cast("dict[str, object]", value)
         return {str(_replaced(key)): _replaced(item) for key, item in members.items()}
-    if isinstance(value, list):
-        return [_replaced(item) for item in cast("list[object]", value)]
+    if isinstance(value, list | tuple):
+        return [_replaced(item) for item in cast("Sequence[object]", value)]
     return value
 
 

@@ -1,0 +1,53 @@
+"""Providers are registered as effects and chosen by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from leadline.core.llm.adapter import DuplicateProvider, Models, NoDefaultModel, UnknownProvider
+from leadline.core.llm.request import BadModelRef, ModelRef
+from leadline.kernel.context import Context, Kernel
+from leadline.kernel.plugin import Plugin
+from leadline.testing.scripted import ScriptedModel
+
+
+@pytest.mark.anyio
+async def test_a_provider_is_there_as_long_as_its_plugin() -> None:
+    models = Models()
+
+    async def apply(ctx: Context, config: None) -> None:
+        models.register(ctx, ScriptedModel(provider="one"))
+
+    async with Kernel() as kernel:
+        fiber = await kernel.root.mount(Plugin("one", apply))
+        assert models.providers == ("one",)
+        await fiber.dispose()
+        assert models.providers == ()
+
+
+@pytest.mark.anyio
+async def test_an_unknown_provider_names_the_known_ones_and_how_to_add_one() -> None:
+    models = Models()
+    async with Kernel() as kernel:
+        models.register(kernel.root, ScriptedModel(provider="one"))
+        models.register(kernel.root, ScriptedModel(provider="two"))
+        with pytest.raises(UnknownProvider, match=r"'three'; known: one, two\. To add one, .*providers"):
+            models.adapter("three")
+        with pytest.raises(DuplicateProvider, match="'one'"):
+            models.register(kernel.root, ScriptedModel(provider="one"))
+
+
+def test_no_default_says_where_to_set_one() -> None:
+    with pytest.raises(NoDefaultModel, match="`default`"):
+        Models().resolve()
+
+
+@pytest.mark.parametrize("text", ["gpt", "/m", "p/", " "])
+def test_a_model_has_to_be_named_with_its_provider(text: str) -> None:
+    with pytest.raises(BadModelRef, match="provider/name"):
+        ModelRef.parse(text)
+
+
+def test_a_model_name_may_hold_slashes() -> None:
+    assert ModelRef.parse("local/org/name") == ModelRef("local", "org/name")
+    assert str(ModelRef("local", "org/name")) == "local/org/name"
