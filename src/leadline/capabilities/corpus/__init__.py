@@ -1,0 +1,1 @@
+"""Folders and files of the user as a searchable set of documents, each with its outcome."""

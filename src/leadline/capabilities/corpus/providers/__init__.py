@@ -1,0 +1,1 @@
+"""Corpora of local files: walking, reading, splitting, indexing, searching."""

@@ -1,0 +1,125 @@
+"""Turns free text into a full-text expression, and tells which of its words a passage holds."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Protocol, cast
+
+_UNSPACED = "\u3005\u3007\u3041-\u3096\u30a1-\u30fa\u30fc-\u30fe\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\uac00-\ud7a3\U00020000-\U0003ffff"
+_RUN = re.compile(f"[{_UNSPACED}]+")
+_WORD = re.compile(rf"\d+(?:[.,]\d+)+|(?:(?![_{_UNSPACED}])\w)+")
+_MOST_TERMS = 32
+
+
+@dataclass(frozen=True)
+class Term:
+    """One thing asked for: a word with its endings, a number, or two letters of a script without spaces."""
+
+    text: str
+    pattern: re.Pattern[str]
+    """Finds it in folded text; roughly as the index does, for ranking and for showing."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is left of free text to search for."""
+
+    terms: tuple[Term, ...]
+    expression: str
+    """For MATCH: any of the terms. Every term is a quoted string, so nothing in it is syntax."""
+
+    def found_in(self, folded: str) -> Iterator[tuple[int, int, int]]:
+        """Start, end and number of the term, for each place where a term stands."""
+        for number, term in enumerate(self.terms):
+            for found in term.pattern.finditer(folded):
+                yield found.start(), found.end(), number
+
+
+def parse(text: str) -> Query | None:
+    """The query in `text`, or None if it holds nothing to search for."""
+    composed = unicodedata.normalize("NFC", text)
+    words = dict.fromkeys(fold(found.group()) for found in _WORD.finditer(composed))
+    telling = [word for word in words if word not in _stop_words()] or list(words)
+    terms = [_word(word) for word in telling]
+    quoted = [f'"{word}"' for word in telling]
+    for found in _RUN.finditer(composed):
+        for gram in _asked_grams(found.group()):
+            terms.append(Term(gram, re.compile(re.escape(gram))))
+            quoted.append(f'"{gram}"' if len(gram) > 1 else f'"{gram}" *')
+    if not terms:
+        return None
+    kept = dict(zip((term.text for term in terms), zip(terms, quoted, strict=True), strict=True))
+    chosen = list(kept.values())[:_MOST_TERMS]
+    return Query(tuple(term for term, _ in chosen), " OR ".join(quote for _, quote in chosen))
+
+
+def grams(text: str) -> str:
+    """Letter pairs of each run without spaces, and its last letter, as words for the index."""
+    return " ".join(gram for run in _RUN.findall(unicodedata.normalize("NFC", text)) for gram in _grams(run))
+
+
+def fold(text: str) -> str:
+    """`text` in small letters without diacritics, one code point for one, so that offsets stay."""
+    if text.isascii():
+        return text.lower()
+    return "".join(map(_plain, text))
+
+
+def _grams(run: str) -> Iterable[str]:
+    yield from (run[index : index + 2] for index in range(len(run) - 1))
+    yield run[-1]
+
+
+def _asked_grams(run: str) -> Iterable[str]:
+    return [run] if len(run) == 1 else [run[index : index + 2] for index in range(len(run) - 1)]
+
+
+@lru_cache(maxsize=4096)
+def _plain(char: str) -> str:
+    lowered = char.lower()
+    if not _RUN.match(char):
+        lowered = unicodedata.normalize("NFD", lowered)
+    return lowered[:1] or char
+
+
+def _word(word: str) -> Term:
+    if not word.isalpha() or len(word) < 4:
+        return Term(word, re.compile(rf"(?<!\w){re.escape(word)}(?!\w)"))
+    root = _stemmer()(word)
+    if root.endswith("i"):  # Porter writes a final y as i
+        root = root[:-1]
+    root = root if word.startswith(root) else word
+    return Term(word, re.compile(rf"(?<!\w){re.escape(root)}\w{{0,6}}"))
+
+
+@lru_cache(maxsize=1)
+def _stop_words() -> frozenset[str]:
+    lines = (
+        files("leadline.capabilities.corpus.providers")
+        .joinpath("stop_words.txt")
+        .read_text("utf-8")
+        .splitlines()
+    )
+    return frozenset(fold(word) for line in lines if not line.startswith("#") for word in line.split())
+
+
+class _Stemmer(Protocol):
+    def stemWord(self, word: str, /) -> str: ...  # noqa: N802 - the library's name
+
+
+class _Stemmers(Protocol):
+    """What is used of snowballstemmer, which ships no types."""
+
+    def stemmer(self, language: str, /) -> _Stemmer: ...
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> Callable[[str], str]:
+    import snowballstemmer  # noqa: PLC0415 - loads all languages
+
+    return cast("_Stemmers", snowballstemmer).stemmer("porter").stemWord

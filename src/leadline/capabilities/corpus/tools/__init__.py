@@ -1,0 +1,1 @@
+"""What a model can do with a corpus: search it and read from it."""

@@ -1,0 +1,100 @@
+"""The tool `corpus_search`: passages of the corpus for a model."""
+
+from __future__ import annotations
+
+from anyio import to_thread
+from pydantic import BaseModel, ConfigDict, Field
+
+from leadline.capabilities.corpus.seam import Corpus, Hit
+from leadline.core.ids import Ids
+from leadline.core.llm.jsonvalue import JsonValue
+from leadline.core.tools.fence import fence
+from leadline.core.tools.invocation import ToolInvocation
+from leadline.core.tools.spec import READS, Tool, ToolOutput, description_from
+
+_TOKEN_BYTES = 8
+
+
+class SearchArguments(BaseModel):
+    """What the model gives."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: str = Field(description="Words to look for.", min_length=1, max_length=2000)
+    limit: int = Field(default=8, ge=1, le=50, description="How many documents at most.")
+
+
+def search_tool(corpus: Corpus, ids: Ids) -> Tool:
+    """`corpus_search` over `corpus`; `ids` gives the fences' delimiters."""
+
+    async def execute(args: SearchArguments, call: ToolInvocation) -> ToolOutput:
+        hits = await to_thread.run_sync(corpus.search, args.query, args.limit)
+        total = len(corpus.documents())
+        value: JsonValue = {
+            "query": args.query,
+            "hits": [_value(hit) for hit in hits],
+            "total_documents": total,
+        }
+        return ToolOutput(value, _content(hits, total, ids))
+
+    return Tool(
+        name="corpus_search",
+        description=description_from("leadline.capabilities.corpus.tools", "search.md"),
+        parameters=SearchArguments,
+        execute=execute,
+        side_effects=READS,
+        parallel=True,
+    )
+
+
+def _value(hit: Hit) -> JsonValue:
+    document = hit.document
+    return {
+        "source": document.id,
+        "title": document.title,
+        "location": document.location,
+        "published": document.published,
+        "rank": hit.rank,
+        "snapshot": document.snapshot.text_sha256,
+        "outcome": document.outcome,
+        "start": hit.start,
+        "end": hit.end,
+        "page": hit.page,
+        "snippet": hit.snippet,
+        "more": [
+            {"start": each.start, "end": each.end, "page": each.page, "snippet": each.text}
+            for each in hit.more
+        ],
+    }
+
+
+def _content(hits: list[Hit], total: int, ids: Ids) -> str:
+    if not hits:
+        return (
+            f"Nothing found in {total} documents. Only words that stand in a text are found: "
+            "try other words for the same thing, or fewer."
+        )
+    shown = "\n\n".join(_shown(hit) for hit in hits)
+    count = f"{len(hits)} of {total} documents, best first. Read a source before you rely on it."
+    return f"{count}\n{fence(shown, ids.token(_TOKEN_BYTES), 'a search of the corpus')}"
+
+
+def _shown(hit: Hit) -> str:
+    document = hit.document
+    lines = [f"[{hit.rank}] source {document.id}", f"title: {_line(document.title)}"]
+    lines.append(f"location: {_line(document.location)}")
+    if document.published:
+        lines.append(f"published: {document.published}")
+    if document.outcome != "ok":
+        lines.append(f"outcome: {document.outcome} ({_line(document.reason)})")
+    lines.append(f"{_place(hit.start, hit.end, hit.page)}:\n{hit.snippet}")
+    lines.extend(f"also {_place(each.start, each.end, each.page)}:\n{each.text}" for each in hit.more)
+    return "\n".join(lines)
+
+
+def _place(start: int, end: int, page: int | None) -> str:
+    return f"characters {start}–{end}" + (f", page {page}" if page is not None else "")
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
