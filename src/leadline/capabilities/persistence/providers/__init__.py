@@ -1,0 +1,1 @@
+"""What keeps sessions and blobs: files."""

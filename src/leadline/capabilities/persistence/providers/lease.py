@@ -1,0 +1,165 @@
+"""The exclusive right to write one session: a lock that dies with its holder, and an epoch that does not.
+
+The lock is `flock` on a file beside the log, which the system gives up when the holder's process
+ends, however it ends. The file holds who has it and the epoch, a number that rises with each holder,
+so that one who lost the lock without noticing (the file was replaced, a network mount let go) is
+refused at its next append.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from leadline.core.session.errors import SessionLocked, SessionWriteFailed, StaleLease
+
+_HELD_BY_OTHER = (errno.EAGAIN, errno.EACCES)
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Who has, or last had, the lease."""
+
+    epoch: int
+    host: str
+    pid: int
+    boot: str
+    """Identity of the machine's boot, so that a pid of an earlier one is not taken for a live process."""
+    started: float
+    """Seconds since 1970, UTC."""
+
+
+class Lease:
+    """A lease that is held. `acquire` makes one."""
+
+    def __init__(self, fd: int, path: Path, session_id: str, holder: Holder) -> None:
+        self._fd = fd
+        self._path = path
+        self._session_id = session_id
+        self.holder = holder
+        self._stamp = _stamp(fd)
+
+    @classmethod
+    def acquire(cls, path: Path, session_id: str, now: float) -> Lease:
+        """Take the lease whose file is `path`, which is made where it is missing.
+
+        Raises:
+            SessionLocked: someone has it.
+            SessionWriteFailed: the file cannot be used for locking.
+        """
+        while True:
+            try:
+                fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                raise _unusable(path, error) from error
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not _still_there(fd, path):
+                    os.close(fd)
+                    continue
+                return cls(fd, path, session_id, _take(fd, now))
+            except OSError as error:
+                holder = _read(fd)
+                os.close(fd)
+                if error.errno in _HELD_BY_OTHER:
+                    raise _locked(session_id, holder) from None
+                raise _unusable(path, error) from error
+
+    def check(self) -> None:
+        """Refuse to go on when another has taken over. Cheap: one look at the open lock file.
+
+        Raises:
+            StaleLease: another has.
+        """
+        stamp = _stamp(self._fd)
+        if stamp == self._stamp:
+            return
+        found = _read(self._fd)
+        if not _still_there(self._fd, self._path) or found is None or found.epoch != self.holder.epoch:
+            by = f"epoch {found.epoch}, process {found.pid} on {found.host}" if found else "someone"
+            raise StaleLease(
+                f"session {self._session_id} was taken over ({by}; this is epoch {self.holder.epoch}); "
+                "close it and open it again to go on from what is logged now"
+            )
+        self._stamp = stamp
+
+    def release(self) -> None:
+        """Give the lease up. Idempotent."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+def is_held(path: Path) -> bool:
+    """Whether a live process has the lease whose file is `path`."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in _HELD_BY_OTHER
+    finally:
+        os.close(fd)
+    return False
+
+
+def _take(fd: int, now: float) -> Holder:
+    before = _read(fd)
+    # An unreadable counter is continued at a number that no counting reaches, so that it still rises.
+    epoch = before.epoch + 1 if before else (1 if os.fstat(fd).st_size == 0 else int(now * 1000))
+    holder = Holder(epoch, socket.gethostname(), os.getpid(), _boot(), now)
+    data = msgspec.json.encode(holder) + b"\n"
+    os.pwrite(fd, data, 0)
+    os.ftruncate(fd, len(data))
+    os.fdatasync(fd)
+    return holder
+
+
+def _read(fd: int) -> Holder | None:
+    try:
+        return msgspec.json.decode(os.pread(fd, 4096, 0), type=Holder)
+    except (OSError, msgspec.MsgspecError, UnicodeError):
+        return None
+
+
+def _stamp(fd: int) -> tuple[int, int, int]:
+    found = os.fstat(fd)
+    return found.st_mtime_ns, found.st_size, found.st_nlink
+
+
+def _still_there(fd: int, path: Path) -> bool:
+    try:
+        there = path.stat()
+    except OSError:
+        return False
+    here = os.fstat(fd)
+    return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def _locked(session_id: str, holder: Holder | None) -> SessionLocked:
+    if holder is None:
+        return SessionLocked(session_id, "", None, None, "an unknown time")
+    shown = datetime.fromtimestamp(holder.started, UTC).isoformat(timespec="seconds")
+    return SessionLocked(session_id, holder.host, holder.pid, holder.started, shown)
+
+
+def _unusable(path: Path, error: OSError) -> SessionWriteFailed:
+    return SessionWriteFailed(
+        str(path),
+        error.strerror or str(error),
+        "make the directory writable, free space, or use one on a file system that can lock files",
+    )

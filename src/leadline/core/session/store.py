@@ -1,0 +1,168 @@
+"""The seam of session stores: what a store promises, whatever it keeps the logs in.
+
+`leadline.testing.conformance.session_store` holds the promises as checks.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from msgspec import structs
+
+from leadline.core.session.codec import Header, Logged, chain, compose, encode_header, recompose
+from leadline.core.session.errors import ForkRefused
+from leadline.core.session.events import SeedEnded
+from leadline.core.session.load import Loaded
+from leadline.core.session.log import Hooks, Session, Veto
+from leadline.core.session.place import place_of
+from leadline.kernel.context import Context
+from leadline.kernel.services import Service
+
+SessionStatus: TypeAlias = Literal["running", "interrupted", "finished", "idle", "unreadable"]
+"""running: a live process writes it. interrupted: its writer died inside a turn or run. finished: its
+last turn or run was closed. idle: it never had one. unreadable: its header cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEntry:
+    """One line of the list of sessions."""
+
+    id: str
+    status: SessionStatus
+    kind: str = ""
+    created: float = 0.0
+    """Seconds since 1970, UTC."""
+    parent: str | None = None
+    depth: int = 0
+    cwd: str = ""
+    label: str = ""
+    size: int = 0
+    """Bytes of the log."""
+    modified: float = 0.0
+    """When it was last written; seconds since 1970, UTC."""
+    path: str = ""
+    reason: str = ""
+    """Why it is unreadable, and what to do."""
+
+
+class SessionStore(Service, key="sessions"):
+    """Sessions that outlive the process. One writer a session; any number of readers."""
+
+    def __init__(self) -> None:
+        self.hooks = Hooks()
+        """Shared by every session that this store opens."""
+
+    @abstractmethod
+    async def create(self, header: Header, seed: Sequence[Logged] | None = None) -> Session:
+        """A new session, open for writing. `seed` is copied in and closed with session/end-seed.
+
+        Raises:
+            SessionExists: the id is taken.
+            EventInvalid: the header cannot be written.
+            SessionWriteFailed: the store could not be written; no session was made.
+        """
+
+    @abstractmethod
+    async def open(self, session_id: str) -> Session:
+        """The session, open for writing. What a dead writer left open is closed by events first.
+
+        Damage at the end of the log is moved to a file beside it and told in `problems`.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+            SessionLocked: someone writes it now.
+            SessionFormatTooNew, SessionUnreadable: it was left untouched.
+            SessionNotContinuable: it was left untouched; `read` shows it.
+            SessionWriteFailed: the repair could not be written.
+        """
+
+    @abstractmethod
+    async def read(self, session_id: str) -> Session:
+        """The session as it is in the store now, for reading only; a live writer does not matter.
+
+        Total: damage of any kind gives a session with problems.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+        """
+
+    @abstractmethod
+    async def list(self) -> list[SessionEntry]:
+        """Every session, oldest first, those that cannot be read last. Reads headers and ends only."""
+
+    @abstractmethod
+    async def delete(self, session_id: str) -> None:
+        """Remove the session and everything that is kept beside it. Blobs stay.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+            SessionLocked: someone writes it now.
+        """
+
+    async def fork(self, source: Session, header: Header, upto_seq: int | None = None) -> Session:
+        """A new session that begins with the events of `source` up to number `upto_seq`, inclusive.
+
+        None means all of them. `header` names the new session; where it came from is filled in.
+
+        Raises:
+            ForkRefused: the number is not in the log, or the turn it lies in is still open there.
+            as `create`.
+        """
+        last = len(source) - 1 if upto_seq is None else upto_seq
+        if not -1 <= last < len(source):
+            raise ForkRefused(
+                f"session {source.id} has no event {last}; choose a number from 0 to {len(source) - 1}"
+            )
+        prefix = [*source.logged[: last + 1]]
+        place = place_of(prefix)
+        if place.turn_open:
+            raise ForkRefused(
+                f"session {source.id} is inside turn {place.turn} at event {last}; fork before it or after its end"
+            )
+        return await self.create(forked(header, source, last), prefix)
+
+    def veto(self, ctx: Context, veto: Veto) -> None:
+        """Ask `veto` before each append to a session of this store, while the owner of `ctx` lives.
+
+        Raises:
+            FiberInactive: the owner is unloading or disposed.
+        """
+        ctx.check_open("veto of appends")
+        self.hooks.vetoes.append(veto)
+        ctx.defer("veto of appends", lambda: self.hooks.vetoes.remove(veto))
+
+
+def forked(header: Header, source: Session, last: int) -> Header:
+    """`header`, with where it was forked from."""
+    return structs.replace(header, parent=source.id, forked_at=last)
+
+
+def first_lines(header: Header, seed: Sequence[Logged] | None, now: float) -> tuple[bytes, Header, Loaded]:
+    """The bytes that a new log begins with: the header, and the seed with its end.
+
+    Also the header as it was written, and what loading those bytes would give.
+
+    Raises:
+        EventInvalid: the header cannot be written.
+    """
+    if seed is not None:
+        header = structs.replace(header, seed=len(seed))
+    head = encode_header(header)
+    loaded = Loaded(header=header, header_sound=True, digest=chain(head[:-1]))
+    lines = [head]
+    for entry in seed or ():
+        _add(loaded, lines, recompose(entry, len(loaded.logged), loaded.digest))
+    if seed is not None and (not seed or seed[-1].type != SeedEnded.TYPE):
+        _add(loaded, lines, compose(SeedEnded(), len(loaded.logged), now, loaded.digest))
+    written = b"".join(lines)
+    loaded.end = loaded.size = len(written)
+    return written, header, loaded
+
+
+def _add(loaded: Loaded, lines: list[bytes], composed: tuple[bytes, Logged, str]) -> None:
+    line, logged, loaded.digest = composed
+    lines.append(line)
+    loaded.logged.append(logged)
