@@ -1,0 +1,177 @@
+"""Sessions in memory, for tests that need a log and no disk, and a store of them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+
+from leadline.core.clock import Clock
+from leadline.core.session.blobs import Blobs, is_hash, sha256_hex
+from leadline.core.session.codec import Header, Logged, encode_header, valid_id
+from leadline.core.session.errors import (
+    BlobDamaged,
+    BlobMissing,
+    SessionExists,
+    SessionFormatTooNew,
+    SessionLocked,
+    SessionNotFound,
+    SessionUnreadable,
+    SessionWriteFailed,
+)
+from leadline.core.session.events import Event
+from leadline.core.session.load import load
+from leadline.core.session.log import Session
+from leadline.core.session.registry import EventTypes
+from leadline.core.session.repair import repairs
+from leadline.core.session.store import SessionEntry, SessionStatus, SessionStore, first_lines
+from leadline.testing.clock import START, ManualClock
+
+
+class MemoryLog:
+    """The bytes of one session, and the sink that adds to them."""
+
+    def __init__(self, content: bytes = b"") -> None:
+        self.content = bytearray(content)
+        self.leased = False
+        self.full = False
+        """Set it to make every write fail as on a full disk."""
+        self.synced = len(content)
+        """How many bytes would survive a power cut."""
+
+    @property
+    def where(self) -> str:
+        return "memory"
+
+    def write(self, lines: bytes) -> None:
+        if self.full:
+            raise SessionWriteFailed(self.where, "no space left on device", "free space, then try again")
+        self.content += lines
+
+    async def sync(self) -> None:
+        self.synced = len(self.content)
+
+    async def close(self) -> None:
+        self.leased = False
+
+
+class MemorySessions(SessionStore):
+    """A store that forgets everything when it is dropped."""
+
+    def __init__(self, clock: Clock | None = None, types: EventTypes | None = None) -> None:
+        super().__init__()
+        self._clock = clock or ManualClock()
+        self._types = types or EventTypes()
+        self.logs: dict[str, MemoryLog] = {}
+        """By session id; a test may damage their bytes."""
+
+    async def create(self, header: Header, seed: Sequence[Logged] | None = None) -> Session:
+        encode_header(header)
+        content, header, loaded = first_lines(header, seed, self._clock.now())
+        if header.id in self.logs:
+            raise SessionExists(f"session {header.id} is there already; choose another id")
+        log = self.logs[header.id] = MemoryLog(content)
+        log.leased = True
+        return Session(header, loaded, log, types=self._types, clock=self._clock, hooks=self.hooks)
+
+    async def open(self, session_id: str) -> Session:
+        log = self._log(session_id)
+        if log.leased:
+            raise SessionLocked(session_id, "localhost", None, None, "an unknown time")
+        loaded = load(io.BytesIO(bytes(log.content)))
+        if loaded.newer_format is not None:
+            raise SessionFormatTooNew(session_id, loaded.newer_format)
+        if loaded.header is None:
+            raise SessionUnreadable(
+                f"session {session_id} cannot be opened for writing: {loaded.problems[0]}"
+            )
+        session = Session(loaded.header, loaded, log, types=self._types, clock=self._clock, hooks=self.hooks)
+        if session.obstacle is not None:
+            raise session.obstacle
+        del log.content[loaded.end :]
+        log.leased = True
+        session.append_all(repairs(session))
+        return session
+
+    async def read(self, session_id: str) -> Session:
+        loaded = load(io.BytesIO(bytes(self._log(session_id).content)))
+        header = loaded.header or Header(id=session_id, kind="unreadable", created=0.0)
+        return Session(header, loaded, None, types=self._types, clock=self._clock)
+
+    async def list(self) -> list[SessionEntry]:
+        entries = [await self._entry(session_id) for session_id in self.logs]
+        return sorted(entries, key=lambda one: (one.status == "unreadable", one.created, one.id))
+
+    async def _entry(self, session_id: str) -> SessionEntry:
+        session = await self.read(session_id)
+        header = session.header
+        if session.obstacle is not None and not session.logged and session.problems:
+            return SessionEntry(session_id, "unreadable", reason=str(session.problems[0]))
+        return SessionEntry(
+            id=session_id,
+            status="running" if self.logs[session_id].leased else self._resting(session),
+            kind=header.kind,
+            created=header.created,
+            parent=header.parent,
+            depth=header.depth,
+            cwd=header.cwd,
+            label=header.label,
+            size=len(self.logs[session_id].content),
+        )
+
+    def _resting(self, session: Session) -> SessionStatus:
+        for line in reversed(session.logged):
+            kind = self._types.get(line.type)
+            if kind is not None and (kind.OPENS or kind.CLOSES):
+                return "interrupted" if kind.OPENS else "finished"
+        return "idle"
+
+    async def delete(self, session_id: str) -> None:
+        if self._log(session_id).leased:
+            raise SessionLocked(session_id, "localhost", None, None, "an unknown time")
+        del self.logs[session_id]
+
+    def _log(self, session_id: str) -> MemoryLog:
+        if not valid_id(session_id) or session_id not in self.logs:
+            raise SessionNotFound(f"there is no session {session_id!r}; list the sessions to see their ids")
+        return self.logs[session_id]
+
+
+def memory_session(
+    kind: str = "agent",
+    *,
+    id: str = "s-0000000000000001",
+    clock: Clock | None = None,
+    types: EventTypes | None = None,
+    events: Iterable[Event] = (),
+) -> Session:
+    """A new session in memory, open for writing, that has `events`."""
+    header = Header(id=id, kind=kind, created=START)
+    clock = clock or ManualClock()
+    content, header, loaded = first_lines(header, None, clock.now())
+    session = Session(header, loaded, MemoryLog(content), types=types or EventTypes(), clock=clock)
+    session.append_all([*events])
+    return session
+
+
+class MemoryBlobs(Blobs):
+    """Blobs that are forgotten when it is dropped."""
+
+    def __init__(self) -> None:
+        self.stored: dict[str, bytes] = {}
+        """By hash; a test may damage them."""
+
+    def put(self, data: bytes, *, synced: bool = False) -> str:
+        name = sha256_hex(data)
+        self.stored[name] = bytes(data)
+        return name
+
+    def get(self, sha256: str) -> bytes:
+        if not is_hash(sha256) or sha256 not in self.stored:
+            raise BlobMissing(f"blob {sha256!r} is not stored; store its bytes first")
+        data = self.stored[sha256]
+        if sha256_hex(data) != sha256:
+            raise BlobDamaged(f"blob {sha256} does not have its hash any more; store the bytes again")
+        return data
+
+    def has(self, sha256: str) -> bool:
+        return sha256 in self.stored
