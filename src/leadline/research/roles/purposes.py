@@ -11,13 +11,13 @@ from typing import Literal, TypeVar
 import msgspec
 
 from leadline.core.llm.request import Purpose
+from leadline.research.events import Polarity, Unit
 
 PLANNING = "research/planning"
 UNIT = "research/unit"
 SYNTHESIS = "research/synthesis"
 
 ReportFormat = Literal["report", "brief", "memo"]
-Polarity = Literal["supporting", "opposing", "context"]
 
 
 class PlanningData(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,21 +34,12 @@ class PlanningData(msgspec.Struct, frozen=True, kw_only=True):
     """Names of the folders and files that may be searched."""
 
 
-class UnitTask(msgspec.Struct, frozen=True, kw_only=True):
-    """One unit of the plan."""
-
-    id: str
-    title: str
-    question: str
-    objective: str
-
-
 class UnitData(msgspec.Struct, frozen=True, kw_only=True):
     """What one researcher is asked."""
 
     question: str
     brief: str
-    unit: UnitTask
+    unit: Unit
     source_calls: int
     """Calls of source tools that this unit may make, before the one recovery read."""
     language: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from leadline.core.llm.request import JsonObject
+from leadline.core.llm.jsonvalue import JsonObject
 
 MAX_LABEL = 200
 MAX_TEXT = 20_000
@@ -37,7 +37,10 @@ _BLOCK: JsonObject = {
             "type": "object",
             "additionalProperties": False,
             "required": ["kind", "items"],
-            "properties": {"kind": {"const": "list"}, "items": {"type": "array", "items": _LEAVES, "minItems": 1}},
+            "properties": {
+                "kind": {"const": "list"},
+                "items": {"type": "array", "items": _LEAVES, "minItems": 1},
+            },
         },
         {
             "type": "object",

@@ -1,0 +1,95 @@
+"""A session log as readable text: one block an event that matters to a person, control characters made visible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import msgspec
+
+from leadline.core.llm.messages import ImageRef, Text, ToolCall
+from leadline.core.session.codec import Logged
+from leadline.core.session.events import (
+    AssistantSaid,
+    LlmRetry,
+    RequestSent,
+    ToolAnswered,
+    ToolCalled,
+    TurnEnd,
+    TurnStart,
+    UserEntered,
+)
+from leadline.core.session.log import Session
+
+_SHORT = 400
+_LONG = 4000
+
+
+def transcript(session: Session) -> str:
+    """The whole session."""
+    header = session.header
+    created = (
+        datetime.fromtimestamp(header.created, UTC).isoformat(timespec="seconds") if header.created else "?"
+    )
+    lines = [f"{header.kind} {session.id}, {created}, {len(session)} events"]
+    if header.label:
+        lines.append(_visible(header.label, _SHORT))
+    if header.parent:
+        lines.append(f"child of {header.parent}, depth {header.depth}")
+    for logged in session.logged:
+        lines.extend(_block(session, logged))
+    return "\n".join(lines)
+
+
+def _block(session: Session, logged: Logged) -> Iterator[str]:
+    event = session.event(logged)
+    match event:
+        case TurnStart():
+            yield f"\n── turn {event.turn}"
+        case TurnEnd():
+            yield f"── turn {event.turn} {event.reason}" + (f": {event.error}" if event.error else "")
+        case UserEntered():
+            who = "person" if event.message.source.kind == "user" else event.message.source.name or "program"
+            yield from _said(who, (_part(part) for part in event.message.content))
+        case AssistantSaid():
+            texts = [_part(part) for part in event.message.content if isinstance(part, Text)]
+            if any(text.strip() for text in texts):
+                yield from _said(event.message.model, texts)
+        case ToolCalled():
+            yield f"→ {event.name} {_visible(event.arguments, _SHORT)}"
+        case ToolAnswered():
+            mark = "✗" if event.message.is_error else "←"
+            yield f"{mark} {event.message.name}: {_visible(event.message.content, _SHORT)}"
+        case LlmRetry():
+            yield f"  retry in {event.delay_s:.1f} s after: {event.failure.message}"
+        case RequestSent():
+            yield f"  asks {event.model} ({event.purpose})"
+        case None:
+            yield f"  {logged.type} {_data(logged)}"
+        case _:
+            pass
+
+
+def _said(who: str, texts: Iterator[str] | list[str]) -> Iterator[str]:
+    yield f"\n{who}:"
+    for text in texts:
+        yield _visible(text, _LONG)
+
+
+def _part(part: Text | ImageRef | ToolCall | object) -> str:
+    if isinstance(part, Text):
+        return part.text
+    return f"[image {part.blob[:12]}]" if isinstance(part, ImageRef) else ""
+
+
+def _data(logged: Logged) -> str:
+    try:
+        return _visible(msgspec.json.format(bytes(logged.data), indent=-1).decode("utf-8", "replace"), _SHORT)
+    except msgspec.MsgspecError:
+        return "(data cannot be read)"
+
+
+def _visible(text: str, limit: int) -> str:
+    """Printable text, at most `limit` characters, with what was left out counted."""
+    shown = "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text[:limit])
+    return shown if len(text) <= limit else f"{shown} … ({len(text) - limit} more characters)"

@@ -1,0 +1,43 @@
+"""`leadline verify`: does a bundle still hold?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from leadline.apps.cli.exits import Exit, Quit, document, leave
+from leadline.research.bundle.archive import NotABundle
+from leadline.research.bundle.verify import Verification, verify_bundle
+
+
+def run_verify(bundle: Path, *, expect: str | None, as_json: bool) -> None:
+    """Print what the check found; exit 0 good, 1 does not hold, 2 not a bundle.
+
+    Raises:
+        Quit: the file is no bundle or cannot be read.
+    """
+    try:
+        found = verify_bundle(bundle, expect)
+    except (NotABundle, OSError) as error:
+        raise Quit(Exit.USAGE, str(error)) from error
+    document(
+        msgspec.json.encode({"ok": found.ok, **msgspec.to_builtins(found)})
+        if as_json
+        else _told(bundle, found)
+    )
+    leave(Exit.DONE if found.ok else Exit.FAILED)
+
+
+def _told(bundle: Path, found: Verification) -> str:
+    counts = ", ".join(f"{count} {name}" for name, count in found.counts.items())
+    lines = [f"{bundle}: {'holds' if found.ok else 'does not hold'}"]
+    lines += [f"  run {found.run}, {found.status}"] if found.run else []
+    lines += [f"  {counts}"] if counts else []
+    lines += [f"  as recorded, not repeated: {one}" for one in found.recorded]
+    lines += [f"  problem: {one}" for one in found.problems]
+    lines.append(f"  sha256 {found.digest}")
+    lines.append(
+        "  This shows that nothing was changed; who made it is for you to know (compare with --expect)."
+    )
+    return "\n".join(lines)

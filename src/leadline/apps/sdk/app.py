@@ -1,0 +1,247 @@
+"""`Leadline`: the whole program as one object, for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from leadline.apps.sdk.composition import Options, composed
+from leadline.core.agent.agents import Agents
+from leadline.core.agent.spec import AgentSpec
+from leadline.core.llm.request import ModelRef
+from leadline.core.session.blobs import Blobs
+from leadline.core.session.events import AssistantSaid, TurnEnd
+from leadline.core.session.store import SessionStore
+from leadline.core.tools.function import tool_from_function
+from leadline.core.tools.registry import ToolRegistry
+from leadline.core.tools.spec import Tool
+from leadline.kernel.context import Context, Kernel
+from leadline.kernel.errors import LeadlineError
+from leadline.kernel.loader.reconcile import boot
+from leadline.kernel.plugin import Plugin
+
+if TYPE_CHECKING:
+    from leadline.capabilities.corpus.seam import Progress
+    from leadline.core.session.log import Session
+    from leadline.research.engine.run import ResearchRun
+    from leadline.research.report.result import ResearchResult
+    from leadline.research.stored import StoredRun
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+class NotRunning(LeadlineError):
+    """The object was used outside of its `async with` block."""
+
+    def __init__(self) -> None:
+        super().__init__("Leadline is not running; use it inside `async with Leadline() as app:`")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentReply:
+    """What one turn of an agent came to."""
+
+    text: str
+    """The agent's last words."""
+    session: str
+    """Id of the log, for `leadline show`."""
+    end: TurnEnd
+    """How the turn ended."""
+
+    @property
+    def completed(self) -> bool:
+        return self.end.reason == "completed"
+
+
+class Leadline:
+    """A running composition: `async with Leadline() as app: await app.research(...)`.
+
+    Everything that is started through it has ended when the block is left.
+    """
+
+    def __init__(
+        self,
+        *,
+        profile: str | Path = "research",
+        patches: Sequence[Path] = (),
+        model: str | None = None,
+        base_url: str | None = None,
+        home: Path | None = None,
+        corpus: Sequence[str | Path] = (),
+    ) -> None:
+        """Nothing is read or started before the block is entered.
+
+        Args:
+            profile: a shipped profile (`base`, `headless`, `research`) or a YAML file of rows.
+            patches: YAML patches over it, in order.
+            model: `provider/name`; without it the embedded model, which needs no key and no network.
+            base_url: an OpenAI-compatible server for the provider of `model`.
+            home: data directory; without it `LEADLINE_HOME`, else `~/.leadline`.
+            corpus: what the tool `deep_research` of agents may search.
+        """
+        self._options = Options(
+            profile=profile,
+            patches=tuple(patches),
+            model=model,
+            base_url=base_url,
+            home=home,
+            corpus=tuple(Path(path) for path in corpus),
+        )
+        self._tools: list[Tool] = []
+        self._stack = AsyncExitStack()
+        self._ctx: Context | None = None
+
+    @property
+    def ctx(self) -> Context:
+        """The root context, for plugins and services.
+
+        Raises:
+            NotRunning: outside of the block.
+        """
+        if self._ctx is None:
+            raise NotRunning
+        return self._ctx
+
+    def tool(self, function: F) -> F:
+        """Give agents a function as a tool; usable as a decorator, before the block is entered.
+
+        Its name, typed signature and docstring are what a model reads.
+
+        Raises:
+            BadToolSpec: the signature or the docstring does not do.
+        """
+        self._tools.append(tool_from_function(function))
+        return function
+
+    async def __aenter__(self) -> Self:
+        """Boot.
+
+        Raises:
+            ConfigError: the composition cannot be used; with file and line.
+            BootFailed: a plugin did not start; with its deepest cause.
+        """
+        composition = composed(self._options)
+        async with AsyncExitStack() as stack:
+            kernel = await stack.enter_async_context(Kernel())
+            await boot(kernel.root, composition)
+            await kernel.root.mount(Plugin("program", self._register_tools, needs=(ToolRegistry,)))
+            self._ctx = kernel.root
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ctx = None
+        await self._stack.__aexit__(kind, error, trace)
+
+    async def _register_tools(self, ctx: Context, config: None) -> None:
+        for tool in self._tools:
+            ctx.get(ToolRegistry).register(ctx, tool)
+
+    async def research(
+        self,
+        question: str,
+        *,
+        corpus: Sequence[str | Path] = (),
+        bundle: Path | None = None,
+        **options: str | None,
+    ) -> ResearchResult:
+        """Research a question and return the result, whatever became of it.
+
+        Args:
+            question: what you want to know.
+            corpus: files and folders to search.
+            bundle: where to write the run as one file, if anywhere.
+            options: as `start_research`.
+
+        Raises:
+            as `start_research`.
+        """
+        run = await self.start_research(question, corpus=corpus, **options)
+        try:
+            result = await run.result()
+        finally:
+            await run.dispose()
+        if bundle is not None:
+            (await self.stored(run.id)).write_bundle(bundle)
+        return result
+
+    async def start_research(
+        self,
+        question: str,
+        *,
+        corpus: Sequence[str | Path] = (),
+        method: str | None = None,
+        breadth: str | None = None,
+        format: str | None = None,  # noqa: A002 - the published name of the option
+        language: str | None = None,
+        purpose: str | None = None,
+        context: str | None = None,
+        model: str | None = None,
+        progress: Progress | None = None,
+    ) -> ResearchRun:
+        """Start a run. Follow it with `events()`, wait with `result()`, and always `dispose()` of it.
+
+        Raises:
+            RequestRefused: the request cannot be run; names the field, the cause and the next step.
+            LeadlineError: a model, method or path that is not there. Nothing was started.
+        """
+        from leadline.research.engine.engine import Execution, ResearchEngine
+        from leadline.research.request import checked
+
+        request = checked(
+            question,
+            corpus=corpus,
+            method=method or "adaptive",
+            breadth=breadth,
+            format=format,
+            language=language,
+            purpose=purpose,
+            context=context,
+            model=ModelRef.parse(model) if model else None,
+        )
+        return await self.ctx.get(ResearchEngine).start(request, Execution(progress=progress))
+
+    async def agent(self, task: str, *, model: str | None = None, persona: str = "") -> AgentReply:
+        """Run one agent for one turn, with the tools of the composition.
+
+        Raises:
+            LeadlineError: the model is not there, or the session cannot be written.
+        """
+        agents = self.ctx.get(Agents)
+        agent = await agents.create(
+            AgentSpec(model=ModelRef.parse(model) if model else None, persona=persona, label=task)
+        )
+        try:
+            agent.followup(task)
+            await agent.when_idle()
+            end = agent.last_turn_end
+            if end is None:
+                raise LeadlineError(f"agent {agent.id} ended without a turn; see `leadline show {agent.id}`")
+            said = [one.message.text for one in agent.session.of(AssistantSaid) if one.message.text.strip()]
+            return AgentReply(text=said[-1] if said else "", session=agent.id, end=end)
+        finally:
+            await agent.dispose()
+
+    async def stored(self, run_id: str) -> StoredRun:
+        """A run from the store, to render it or to write it into a bundle.
+
+        Raises:
+            SessionNotFound, NotARun: there is no run of that id.
+        """
+        from leadline.research.stored import load_run
+
+        return await load_run(self.ctx.get(SessionStore), self.ctx.get(Blobs), run_id)
+
+    async def session(self, session_id: str) -> Session:
+        """A session from the store, for reading.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+        """
+        return await self.ctx.get(SessionStore).read(session_id)

@@ -1,0 +1,94 @@
+"""Which plugins a program is made of: a shipped profile, the user's own layer, patches and options."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from leadline.core.home import Home
+from leadline.core.llm.request import ModelRef
+from leadline.kernel.errors import ConfigError, did_you_mean
+from leadline.kernel.loader.compose import Composition, Layer, compose
+
+PROFILES: dict[str, tuple[str, ...]] = {
+    "base": ("base",),
+    "headless": ("base", "headless"),
+    "research": ("base", "headless", "research"),
+}
+"""The shipped profiles and the layers that each consists of, first to last."""
+
+HOME_LAYER = "leadline.yml"
+"""Rows and patches of the user's own, in the home directory; applied to every profile."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a program asks of its composition."""
+
+    profile: str | Path = "research"
+    """A shipped profile, or a YAML file of rows that stands alone."""
+    patches: Sequence[Path] = ()
+    model: str | None = None
+    """`provider/name`; the default of requests that name none."""
+    base_url: str | None = None
+    """Address of an OpenAI-compatible server for the provider of `model`."""
+    home: Path | None = None
+    """Data directory; None: `LEADLINE_HOME`, else `~/.leadline`."""
+    corpus: Sequence[Path] = ()
+    """What the tool `deep_research` may search."""
+
+
+def composed(options: Options) -> Composition:
+    """The composition that the options ask for.
+
+    Raises:
+        ConfigError: an unknown profile, an unreadable file, or a layer that cannot be used; with file and line.
+        BadModelRef: the model is not of the form provider/name.
+    """
+    home = options.home or Home.default().path
+    layers = list(_profile(options.profile))
+    own = home / HOME_LAYER
+    if own.is_file():
+        layers.append(Layer.read(own))
+    layers += [Layer.read(path) for path in options.patches]
+    layers += _option_layers(options)
+    return compose(layers)
+
+
+def _profile(profile: str | Path) -> list[Layer]:
+    if isinstance(profile, str) and profile in PROFILES:
+        folder = files("leadline") / "profiles"
+        return [
+            Layer(f"profiles/{name}.yml", (folder / f"{name}.yml").read_text(encoding="utf-8"))
+            for name in PROFILES[profile]
+        ]
+    path = Path(profile)
+    if not path.is_file():
+        raise ConfigError(
+            f"there is no profile {str(profile)!r}{did_you_mean(str(profile), PROFILES)}; "
+            f"shipped ones are {', '.join(PROFILES)}, or name a YAML file"
+        )
+    return [Layer.read(path)]
+
+
+def _option_layers(options: Options) -> list[Layer]:
+    """Options as patches, so that `config show` tells where their values come from."""
+    patches: list[dict[str, object]] = []
+    if options.model is not None:
+        models: dict[str, object] = {"default": options.model}
+        if options.base_url is not None:
+            provider = ModelRef.parse(options.model).provider
+            models["providers"] = {provider: {"base_url": options.base_url}}
+        patches.append({"id": "models", "merge": models})
+    elif options.base_url is not None:
+        raise ConfigError("a base URL needs a model to go with it; name it as provider/name")
+    if options.home is not None:
+        patches.append({"id": "home", "merge": {"path": str(options.home)}})
+    if options.corpus:
+        corpus = [str(path.absolute()) for path in options.corpus]
+        patches.append({"id": "deep_research", "merge": {"corpus": corpus}})
+    # JSON is YAML, so a layer made by code is read by the same parser as one that a person wrote.
+    return [Layer("options", json.dumps(patches, indent=0))] if patches else []

@@ -1,0 +1,78 @@
+"""`Leadline` for programs without an event loop: the same calls, each returning when it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from leadline.apps.sdk.app import AgentReply, Leadline, NotRunning
+
+if TYPE_CHECKING:
+    from leadline.research.report.result import ResearchResult
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+class SyncLeadline:
+    """`with SyncLeadline() as app: app.research(...)`. Takes what `Leadline` takes."""
+
+    def __init__(
+        self,
+        *,
+        profile: str | Path = "research",
+        patches: Sequence[Path] = (),
+        model: str | None = None,
+        base_url: str | None = None,
+        home: Path | None = None,
+        corpus: Sequence[str | Path] = (),
+    ) -> None:
+        self._app = Leadline(
+            profile=profile, patches=patches, model=model, base_url=base_url, home=home, corpus=corpus
+        )
+        self._stack = ExitStack()
+        self._portal: BlockingPortal | None = None
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._portal = stack.enter_context(start_blocking_portal())
+            stack.enter_context(self._portal.wrap_async_context_manager(self._app))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._portal = None
+        self._stack.__exit__(kind, error, trace)
+
+    def tool(self, function: F) -> F:
+        """As `Leadline.tool`."""
+        return self._app.tool(function)
+
+    def research(
+        self,
+        question: str,
+        *,
+        corpus: Sequence[str | Path] = (),
+        bundle: Path | None = None,
+        **options: str | None,
+    ) -> ResearchResult:
+        """As `Leadline.research`."""
+        return self._running.call(
+            lambda: self._app.research(question, corpus=corpus, bundle=bundle, **options)
+        )
+
+    def agent(self, task: str, *, model: str | None = None, persona: str = "") -> AgentReply:
+        """As `Leadline.agent`."""
+        return self._running.call(lambda: self._app.agent(task, model=model, persona=persona))
+
+    @property
+    def _running(self) -> BlockingPortal:
+        if self._portal is None:
+            raise NotRunning
+        return self._portal

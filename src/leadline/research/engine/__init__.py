@@ -1,0 +1,1 @@
+"""Runs: start one, follow it, cancel it, read its result."""

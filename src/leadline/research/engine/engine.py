@@ -1,0 +1,205 @@
+"""The engine: checks a request, puts a run together, and answers for its end."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+
+from leadline.capabilities.corpus.seam import Corpora, Corpus, Progress
+from leadline.capabilities.corpus.tools.tools import corpus_tools
+from leadline.core.agent.agent import Agent
+from leadline.core.agent.agents import Agents
+from leadline.core.agent.spec import AgentSpec
+from leadline.core.clock import Clock
+from leadline.core.ids import Ids
+from leadline.core.llm.adapter import Models
+from leadline.core.llm.request import ModelRef, Purpose
+from leadline.kernel.context import Context
+from leadline.kernel.services import Service
+from leadline.orchestration.subagent.seam import Subagents
+from leadline.research.engine.children import Children
+from leadline.research.engine.config import EngineConfig
+from leadline.research.engine.finish import Finisher
+from leadline.research.engine.run import ResearchRun, RunParts
+from leadline.research.events import USABLE_OUTCOMES, Noted, Request, Started
+from leadline.research.evidence.record import RunRecord
+from leadline.research.evidence.shelf import SourceShelf
+from leadline.research.methods.seam import Method, Methods
+from leadline.research.request import RequestRefused, ResearchRequest
+from leadline.research.verify.judge import CHECKS_VERSION
+from leadline.research.verify.registry import Checks
+
+RUN_KIND = "research"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """Live circumstances of a run; never logged as they are."""
+
+    parent: Agent | None = None
+    """The agent on whose behalf the run is made; the run is then its child."""
+    progress: Progress | None = None
+    """Told how far reading the corpus has got."""
+
+
+class ResearchEngine(Service, key="research"):
+    """Starts runs. A run that was started always gets a result; what cannot be run is refused before."""
+
+    def __init__(self, ctx: Context, config: EngineConfig) -> None:
+        self._ctx = ctx
+        self._config = config
+        self._runs: dict[str, ResearchRun] = {}
+
+    @property
+    def runs(self) -> Sequence[ResearchRun]:
+        """Runs that were started and not disposed of."""
+        return tuple(self._runs.values())
+
+    async def start(self, request: ResearchRequest, execution: Execution | None = None) -> ResearchRun:
+        """A run whose first role is at work.
+
+        The caller owns it: await `result`, then `dispose`. Cancelling the caller before this returns frees everything.
+
+        Raises:
+            RequestRefused: nothing to search, or a corpus without files.
+            CorpusUnavailable: a path of the corpus cannot be read.
+            UnknownProvider, NoDefaultModel, UnknownMethod: what was named is not there.
+            LeadlineError: the first role could not be started.
+        """
+        execution = execution or Execution()
+        method = self._ctx.get(Methods).get(request.method)
+        given = request.model or (execution.parent.model if execution.parent else None)
+        _, model = self._ctx.get(Models).resolve(given)
+        corpus = await self._open(request.corpus, execution)
+        async with AsyncExitStack() as unwind:
+            unwind.callback(corpus.close)
+            coordinator = await self._ctx.get(Agents).create(_coordinator(request, model, execution.parent))
+            unwind.push_async_callback(_shielded, coordinator.dispose)
+            delegated = execution.parent is not None
+            run = self._assemble(request, method, corpus, coordinator, model, delegated=delegated)
+            self._runs[run.id] = run
+            unwind.pop_all()
+        try:
+            await run.published()
+        except BaseException:
+            await self.dispose(run)
+            raise
+        return run
+
+    async def dispose(self, run: ResearchRun) -> None:
+        """Free a run; it stays on the list if freeing fails, so that it can be tried again."""
+        with anyio.CancelScope(shield=True):
+            await run.dispose()
+        self._runs.pop(run.id, None)
+
+    async def drain(self) -> None:
+        """Free every run that is left."""
+        failures: list[Exception] = []
+        for run in self.runs:
+            try:
+                await self.dispose(run)
+            except Exception as failure:  # noqa: BLE001 - every run is tried; all failures are raised together
+                failures.append(failure)
+        if failures:
+            raise ExceptionGroup("runs could not be freed", failures)
+
+    async def _open(self, paths: Sequence[Path], execution: Execution) -> Corpus:
+        if not paths:
+            raise RequestRefused(
+                "corpus",
+                "there is nothing to search",
+                "Name a folder or a file, for example --corpus ./documents.",
+            )
+        corpus = await self._ctx.get(Corpora).open(paths, progress=execution.progress)
+        if not corpus.documents():
+            corpus.close()
+            names = ", ".join(str(path) for path in paths)
+            raise RequestRefused("corpus", f"{names} holds no files", "Name a folder with documents in it.")
+        return corpus
+
+    def _assemble(
+        self,
+        request: ResearchRequest,
+        method: Method,
+        corpus: Corpus,
+        coordinator: Agent,
+        model: ModelRef,
+        *,
+        delegated: bool,
+    ) -> ResearchRun:
+        ctx, clock, ids = self._ctx, self._ctx.get(Clock), self._ctx.get(Ids)
+        now = iso_now(clock)
+        record = RunRecord(coordinator.session)
+        shelf = SourceShelf(corpus, record, now)
+        children = Children(
+            ctx.get(Subagents), coordinator, shelf, lambda: corpus_tools(corpus, ids), self._config
+        )
+        began = clock.monotonic()
+        record.append(
+            Started(
+                run=coordinator.id,
+                request=Request(
+                    question=request.question,
+                    purpose=request.purpose,
+                    context=request.context,
+                    breadth=request.breadth,
+                    format=request.format,
+                    language=request.language,
+                ),
+                roots=corpus.roots,
+                method=method.name,
+                model=str(model),
+                checks_version=CHECKS_VERSION,
+                mode="delegated" if delegated else "direct",
+                started_at=now(),
+            )
+        )
+        self._list_unreadable(corpus, shelf)
+        finisher = Finisher(
+            record, corpus, ctx.get(Checks), children.usage, now, lambda: clock.monotonic() - began
+        )
+        parts = RunParts(
+            request=request,
+            method=method,
+            corpus=corpus,
+            coordinator=coordinator,
+            record=record,
+            children=children,
+            finisher=finisher,
+            ids=ids,
+            source_calls=self._config.source_calls,
+        )
+        return ResearchRun(ctx, parts)
+
+    def _list_unreadable(self, corpus: Corpus, shelf: SourceShelf) -> None:
+        """Documents that cannot be evidence are in the coverage from the start: no search returns them."""
+        unreadable = [one for one in corpus.documents() if one.outcome not in USABLE_OUTCOMES]
+        for document in unreadable[: self._config.listed_unreadable]:
+            shelf.find(document, None)
+        rest = len(unreadable) - self._config.listed_unreadable
+        if rest > 0:
+            shelf.record.append(Noted(text=f"{rest} more documents of the corpus could not be read."))
+
+
+def _coordinator(request: ResearchRequest, model: ModelRef, parent: Agent | None) -> AgentSpec:
+    """The idle agent that a run's roles are children of; its session is the run's log."""
+    return AgentSpec(
+        kind=RUN_KIND, model=model, parent=parent, purpose=Purpose("research/run"), label=request.question
+    )
+
+
+async def _shielded(release: Callable[[], Awaitable[None]]) -> None:
+    with anyio.CancelScope(shield=True):
+        await release()
+
+
+def iso_now(clock: Clock) -> Callable[[], str]:
+    """The clock's time as ISO 8601 in UTC, to the second."""
+    return lambda: (
+        datetime.fromtimestamp(clock.now(), UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    )

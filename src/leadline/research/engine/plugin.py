@@ -1,0 +1,37 @@
+"""Mounts the research engine, its checks and its methods' registry, and makes its events known."""
+
+from __future__ import annotations
+
+from leadline.capabilities.corpus.seam import Corpora
+from leadline.core.agent.agents import Agents
+from leadline.core.clock import Clock
+from leadline.core.config import ConfigParser
+from leadline.core.ids import Ids
+from leadline.core.llm.adapter import Models
+from leadline.core.session.registry import EventTypes
+from leadline.kernel.context import Context
+from leadline.kernel.plugin import Plugin
+from leadline.orchestration.subagent.seam import Subagents
+from leadline.research.engine.config import EngineConfig
+from leadline.research.engine.engine import ResearchEngine
+from leadline.research.events import RESEARCH_EVENTS
+from leadline.research.methods.seam import Methods
+from leadline.research.verify.registry import Checks
+
+
+async def apply(ctx: Context, config: EngineConfig) -> None:
+    ctx.get(EventTypes).register(ctx, *RESEARCH_EVENTS)
+    ctx.provide(Checks, Checks())
+    ctx.provide(Methods, Methods())
+    engine = ResearchEngine(ctx, config)
+    ctx.provide(ResearchEngine, engine)
+    ctx.defer("runs", engine.drain)
+
+
+plugin = Plugin(
+    "research",
+    apply,
+    config=ConfigParser(EngineConfig),
+    needs=(Agents, Subagents, Corpora, Models, Clock, Ids, EventTypes),
+    provides=(ResearchEngine, Methods, Checks),
+)

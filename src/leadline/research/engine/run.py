@@ -1,0 +1,153 @@
+"""One run: a question on its way to a report, with everything that was found kept in the run's own log."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import anyio
+
+from leadline.capabilities.corpus.seam import Corpus
+from leadline.core.agent.agent import Agent
+from leadline.core.ids import Ids
+from leadline.core.session.events import Event
+from leadline.kernel.context import Context
+from leadline.research.engine.children import Children
+from leadline.research.engine.finish import Finisher
+from leadline.research.engine.versions import relate
+from leadline.research.evidence.record import RunRecord
+from leadline.research.ledger.ledger import Ledger
+from leadline.research.methods.seam import Method, MethodResult, RoleAnswer, RoleCall
+from leadline.research.report.result import ResearchResult
+from leadline.research.request import ResearchRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunParts:
+    """What the engine put together for a run."""
+
+    request: ResearchRequest
+    method: Method
+    corpus: Corpus
+    coordinator: Agent
+    record: RunRecord
+    children: Children
+    finisher: Finisher
+    ids: Ids
+    source_calls: int
+
+
+class ResearchRun:
+    """A run that was started. Follow it with `events`, wait with `result`, end it with `dispose`.
+
+    It is also what a method is given (`leadline.research.methods.seam.Run`).
+    """
+
+    def __init__(self, ctx: Context, parts: RunParts) -> None:
+        self._ctx = ctx
+        self._parts = parts
+        self._scope = anyio.CancelScope()
+        self._cancelled: str | None = None
+        self._settled = anyio.Event()
+        self._result: ResearchResult | None = None
+        self._defect: BaseException | None = None
+        ctx.spawn(self._drive, name=f"run {self.id}")
+
+    @property
+    def id(self) -> str:
+        """Id of the run, which is the id of its session."""
+        return self._parts.record.session.id
+
+    def events(self) -> AsyncIterator[Event]:
+        """The facts of the run in order, from the first one, as they come; ends with the run."""
+        return self._parts.record.follow()
+
+    async def published(self) -> None:
+        """Returns when the first role is at work, or the run is over.
+
+        Raises:
+            Exception: the first role could not be started; the run holds nothing then.
+        """
+        await self._parts.children.first_started(self._settled)
+        if self._parts.children.start_error is not None:
+            raise self._parts.children.start_error
+
+    async def result(self) -> ResearchResult:
+        """The result, whatever became of the run; failure and cancellation are values.
+
+        Raises:
+            Exception: the log could not be written; nothing about the run can be relied on then.
+        """
+        await self._settled.wait()
+        if self._result is None:
+            raise self._defect or RuntimeError(f"run {self.id} ended without a result")
+        return self._result
+
+    async def cancel(self, reason: str = "") -> None:
+        """End the run early; returns when nothing of it writes any more.
+
+        What was found is kept. A report that the writer had handed in before is not taken back. Idempotent.
+        """
+        if self._cancelled is None:
+            self._cancelled = reason or "cancelled"
+        self._scope.cancel()
+        await self._settled.wait()
+
+    async def dispose(self) -> None:
+        """Cancel what still runs and free everything that the run holds. Idempotent; may be tried again."""
+        if not self._settled.is_set():
+            await self.cancel("disposed")
+        with anyio.CancelScope(shield=True):
+            await self._parts.children.dispose()
+            await self._parts.coordinator.dispose()
+            self._parts.corpus.close()
+
+    async def _drive(self) -> None:
+        outcome: MethodResult | None = None
+        try:
+            with self._scope:
+                outcome = await self._parts.method.run(self)
+        except Exception as defect:  # noqa: BLE001 - a method that breaks ends its run, with what was found; reported
+            self._ctx.report(defect, f"run {self.id}")
+            outcome = MethodResult(status="failed", error=f"{type(defect).__name__}: {defect}")
+        finally:
+            with anyio.CancelScope(shield=True):
+                self._settle(outcome)
+
+    def _settle(self, outcome: MethodResult | None) -> None:
+        try:
+            self._result = self._parts.finisher.finish(outcome, cancelled=self._cancelled)
+        except Exception as defect:  # noqa: BLE001 - told to whoever awaits the result
+            self._ctx.report(defect, f"run {self.id}")
+            self._defect = defect
+        self._settled.set()
+
+    # --- what a method uses ---
+
+    @property
+    def request(self) -> ResearchRequest:
+        return self._parts.request
+
+    @property
+    def ledger(self) -> Ledger:
+        return self._parts.record.ledger
+
+    @property
+    def corpus_names(self) -> tuple[str, ...]:
+        return self._parts.corpus.roots
+
+    @property
+    def source_calls(self) -> int:
+        return self._parts.source_calls
+
+    def append(self, event: Event) -> None:
+        self._parts.record.append(event)
+
+    def relate_versions(self) -> None:
+        relate(self._parts.corpus, self._parts.record)
+
+    def token(self) -> str:
+        return self._parts.ids.token(9)
+
+    async def ask(self, call: RoleCall) -> RoleAnswer:
+        return await self._parts.children.ask(call)

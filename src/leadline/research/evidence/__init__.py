@@ -1,0 +1,1 @@
+"""How a unit comes by evidence: governed source tools, the quote tool, and the log they write to."""

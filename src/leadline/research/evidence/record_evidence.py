@@ -1,0 +1,88 @@
+"""The tool with which a researcher makes a passage evidence: found in the stored text, or refused at once."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from leadline.core.tools.invocation import ToolInvocation
+from leadline.core.tools.spec import Tool, ToolOutput, description_from
+from leadline.research.events import Quote, QuoteRecorded
+from leadline.research.evidence.citing import call_seq
+from leadline.research.evidence.shelf import SourceShelf
+from leadline.research.ledger.ledger import page_at
+from leadline.research.verify.quote_match import QuotedText, QuoteMiss
+
+
+class RecordEvidence(BaseModel):
+    """Arguments of `record_evidence`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source: str = Field(description="Id of the source, as the search and read tools give it.")
+    quote: str = Field(min_length=1, max_length=4000, description="The exact words of the source.")
+    claim: str = Field(min_length=1, max_length=1000, description="One sentence: what the quote establishes.")
+    polarity: Literal["supporting", "opposing", "context"] = Field(
+        default="supporting",
+        description="Whether the quote supports the claim, opposes it, or gives context.",
+    )
+
+
+def record_evidence_tool(unit: str, shelf: SourceShelf) -> Tool:
+    """The tool for one unit; what it accepts is in the run's log when the model is told the id."""
+
+    async def execute(arguments: RecordEvidence, call: ToolInvocation) -> ToolOutput:
+        return _record(unit, shelf, arguments, call)
+
+    return Tool(
+        name="record_evidence",
+        description=description_from(__package__ or "", "record_evidence.md"),
+        parameters=RecordEvidence,
+        execute=execute,
+    )
+
+
+def _record(unit: str, shelf: SourceShelf, asked: RecordEvidence, call: ToolInvocation) -> ToolOutput:
+    ledger = shelf.record.ledger
+    source = ledger.sources.get(asked.source)
+    if source is None:
+        known = ", ".join(ledger.sources) or "none yet"
+        return _refused("UNKNOWN_SOURCE", f"No source {asked.source!r} came up in this run. Known: {known}.")
+    if not ledger.usable(asked.source):
+        return _refused(
+            "NOT_EVIDENCE",
+            f"{source.location} cannot be evidence: {source.outcome}, {source.reason or 'no text'}.",
+        )
+    match = QuotedText(shelf.corpus.text(asked.source)).find(asked.quote)
+    if isinstance(match, QuoteMiss):
+        return _refused(match.code.upper().replace("-", "_"), f"{source.location}: {match.message}")
+    quote = Quote(
+        id=ledger.next_evidence_id(unit),
+        unit=unit,
+        source=source.id,
+        snapshot=source.snapshot,
+        start=match.start,
+        end=match.end,
+        text=match.text,
+        match=match.kind,
+        page=page_at(source, match.start),
+        claim=asked.claim.strip(),
+        polarity=asked.polarity,
+    )
+    shelf.record.append(QuoteRecorded(quote=quote, child=call.agent_id, seq=call_seq(call)))
+    return ToolOutput(
+        {
+            "evidence": quote.id,
+            "source": quote.source,
+            "start": quote.start,
+            "end": quote.end,
+            "match": quote.match,
+            "page": quote.page,
+        },
+        f"Recorded as {quote.id}.",
+    )
+
+
+def _refused(code: str, message: str) -> ToolOutput:
+    return ToolOutput({"refused": message}, message, is_error=True, error_code=code)

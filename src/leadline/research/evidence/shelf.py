@@ -1,0 +1,138 @@
+"""What one unit may search and read: the corpus tools, governed, with every use written to the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from pydantic import BaseModel
+
+from leadline.capabilities.corpus.seam import Corpus, CorpusDocument, UnknownDocument
+from leadline.core.llm.jsonvalue import JsonValue
+from leadline.core.tools.invocation import ToolInvocation
+from leadline.core.tools.spec import Tool, ToolOutput
+from leadline.research.events import FoundBy, PageSpan, Searched, Source, SourceFound, SourceRead
+from leadline.research.evidence.citing import call_seq
+from leadline.research.evidence.governor import READ, SEARCH, SourceGovernor
+from leadline.research.evidence.record import RunRecord
+from leadline.research.sources.dates import document_date
+
+
+@dataclass(frozen=True)
+class SourceShelf:
+    """The corpus of a run as sources of its ledger."""
+
+    corpus: Corpus
+    record: RunRecord
+    now: Callable[[], str]
+    """ISO time in UTC."""
+
+    def document(self, id: str) -> CorpusDocument | None:  # noqa: A002 - the word that the tools use
+        """The document with this id; None where there is none."""
+        try:
+            return self.corpus.document(id)
+        except UnknownDocument:
+            return None
+
+    def find(self, document: CorpusDocument, found_by: FoundBy | None) -> None:
+        """Enter a document into the ledger, once."""
+        if document.id not in self.record.ledger.sources:
+            self.record.append(SourceFound(source=self._source(document, found_by)))
+
+    def _source(self, document: CorpusDocument, found_by: FoundBy | None) -> Source:
+        snapshot = document.snapshot
+        text = self.corpus.text(document.id)
+        dated = document_date(text, document.published) if text else None
+        return Source(
+            id=document.id,
+            key=f"{document.location}#{snapshot.bytes_sha256[:12]}",
+            title=document.title,
+            location=document.location,
+            published=dated.date if dated else document.published,
+            retrieved_at=self.now(),
+            outcome=document.outcome,
+            reason=document.reason,
+            snapshot=snapshot.text_sha256,
+            bytes_sha256=snapshot.bytes_sha256,
+            media_type=snapshot.media_type,
+            method=snapshot.method,
+            method_version=snapshot.method_version,
+            pages=tuple(
+                PageSpan(number=page.number, start=page.start, end=page.end) for page in snapshot.pages
+            ),
+            found_by=found_by,
+        )
+
+
+class UnitSources:
+    """The source tools of one attempt at one unit.
+
+    Every use is written down as its result is handed to the model: what the ledger says was searched and read
+    is what was searched and read, never what a model says about it.
+    """
+
+    def __init__(
+        self, unit: str, shelf: SourceShelf, tools: Sequence[Tool], governor: SourceGovernor
+    ) -> None:
+        self._unit = unit
+        self._shelf = shelf
+        self._governor = governor
+        self.tools = tuple(self._governed(tool) for tool in tools)
+
+    def _governed(self, tool: Tool) -> Tool:
+        async def execute(arguments: object, call: ToolInvocation) -> ToolOutput | JsonValue:
+            given = _plain(arguments)
+            refusal = self._governor.refusal(tool.name, given)
+            if refusal:
+                return ToolOutput({"refused": refusal}, refusal, is_error=True, error_code="SOURCE_LIMIT")
+            output = await tool.execute(arguments, call)
+            value = output.value if isinstance(output, ToolOutput) else output
+            if isinstance(value, Mapping):
+                self._governor.observe(tool.name, value)
+                self._write_down(tool.name, value, call)
+            return output
+
+        return replace(tool, execute=execute)
+
+    def _write_down(self, tool: str, value: Mapping[str, JsonValue], call: ToolInvocation) -> None:
+        if tool == SEARCH:
+            self._searched(value, call)
+        elif tool == READ:
+            self._read(value, call)
+
+    def _searched(self, value: Mapping[str, JsonValue], call: ToolInvocation) -> None:
+        query = str(value.get("query", ""))
+        hits = cast("Sequence[Mapping[str, JsonValue]]", value.get("hits") or ())
+        ids = tuple(dict.fromkeys(str(hit["source"]) for hit in hits))
+        for rank, source in enumerate(ids, start=1):
+            document = self._shelf.document(source)
+            if document:
+                self._shelf.find(document, FoundBy(call=call.call_id, query=query, rank=rank))
+        self._shelf.record.append(
+            Searched(unit=self._unit, query=query, sources=ids, child=call.agent_id, seq=call_seq(call))
+        )
+
+    def _read(self, value: Mapping[str, JsonValue], call: ToolInvocation) -> None:
+        document = self._shelf.document(str(value.get("source", "")))
+        if document is None:
+            return
+        self._shelf.find(document, FoundBy(call=call.call_id))
+        start, end = value.get("start"), value.get("end")
+        if isinstance(start, int) and isinstance(end, int) and end > start:
+            self._shelf.record.append(
+                SourceRead(
+                    source=document.id,
+                    start=start,
+                    end=end,
+                    unit=self._unit,
+                    child=call.agent_id,
+                    seq=call_seq(call),
+                )
+            )
+
+
+def _plain(arguments: object) -> Mapping[str, JsonValue]:
+    if isinstance(arguments, BaseModel):
+        return arguments.model_dump(mode="json")
+    return cast("Mapping[str, JsonValue]", arguments) if isinstance(arguments, Mapping) else {}

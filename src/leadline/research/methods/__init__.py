@@ -1,0 +1,1 @@
+"""Methods: how a run goes from a question to a drafted report."""

@@ -1,0 +1,232 @@
+"""The adaptive method: a plan, one to three units in parallel, one synthesis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import anyio
+import msgspec
+
+from leadline.core.llm.jsonvalue import JsonValue
+from leadline.research.events import Drafted, Noted, Planned, Report, Unit, UnitEnded, UnitStatus
+from leadline.research.ledger.ledger import Ledger
+from leadline.research.methods.adaptive.plan import CheckedPlan, check_plan, fallback_plan
+from leadline.research.methods.seam import MethodResult, RoleAnswer, RoleCall, Run
+from leadline.research.report.draft import check_report, parse_report
+from leadline.research.report.evidence_list import evidence_list
+from leadline.research.roles.prompts import planning_task, synthesis_task, unit_task
+from leadline.research.roles.purposes import (
+    PLANNING,
+    SYNTHESIS,
+    UNIT,
+    EvidenceItem,
+    EvidenceSource,
+    PlanningData,
+    SynthesisData,
+    UnitData,
+    UnitReport,
+    VersionPair,
+    purpose,
+)
+from leadline.research.roles.schemas import FINDING_SCHEMA, PLAN_SCHEMA, REPORT_SCHEMA, Finding, Plan
+
+UNIT_ATTEMPTS = 2
+
+
+class Adaptive:
+    """Plan → units in parallel → synthesis; what fails on the way lowers the status, not the evidence."""
+
+    name = "adaptive"
+
+    def __init__(self, max_parallel_units: int) -> None:
+        self._max_parallel_units = max_parallel_units
+
+    async def run(self, run: Run) -> MethodResult:
+        plan = await self._plan(run)
+        await self._research(run, plan)
+        if not run.ledger.quotes:
+            return MethodResult(status="failed", error=nothing_found(run))
+        run.relate_versions()
+        return await self._write(run, plan)
+
+    async def _plan(self, run: Run) -> CheckedPlan:
+        request = run.request
+        data = PlanningData(
+            question=request.question,
+            purpose=request.purpose,
+            context=request.context,
+            breadth=request.breadth,
+            max_units=request.max_units,
+            format=request.format,
+            language=request.language,
+            corpus=run.corpus_names,
+        )
+        answer = await run.ask(
+            RoleCall(
+                role="planner",
+                label="plan",
+                purpose=purpose(PLANNING, data),
+                prompt=planning_task(data),
+                schema=PLAN_SCHEMA,
+            )
+        )
+        if answer.status == "completed":
+            plan = check_plan(msgspec.convert(answer.value, Plan), request)
+        else:
+            plan = fallback_plan(request, answer.error or "planning did not complete")
+        run.append(Planned(brief=plan.brief, units=plan.units, fallback=plan.fallback, notes=plan.notes))
+        return plan
+
+    async def _research(self, run: Run, plan: CheckedPlan) -> None:
+        """Every unit of the plan, at most `max_parallel_units` at once; one that fails stops no other."""
+        free = anyio.CapacityLimiter(max(1, self._max_parallel_units))
+
+        async def bounded(unit: Unit) -> None:
+            async with free:
+                await self._unit(run, plan, unit)
+
+        async with anyio.create_task_group() as units:
+            for unit in plan.units:
+                units.start_soon(bounded, unit)
+
+    async def _unit(self, run: Run, plan: CheckedPlan, unit: Unit) -> None:
+        data = UnitData(
+            question=run.request.question,
+            brief=plan.brief,
+            unit=unit,
+            source_calls=run.source_calls,
+            language=run.request.language,
+        )
+        call = RoleCall(
+            role="researcher",
+            label=unit.title,
+            purpose=purpose(UNIT, data),
+            prompt=unit_task(data),
+            schema=FINDING_SCHEMA,
+            unit=unit,
+        )
+        answer = RoleAnswer(status="failed")
+        for _ in range(UNIT_ATTEMPTS):
+            answer = await run.ask(call)
+            if answer.status in ("completed", "partial"):
+                break
+        run.append(_unit_ended(unit, answer))
+
+    async def _write(self, run: Run, plan: CheckedPlan) -> MethodResult:
+        data = synthesis_data(run, plan)
+        answer = await run.ask(
+            RoleCall(
+                role="writer",
+                label="write the report",
+                purpose=purpose(SYNTHESIS, data),
+                prompt=synthesis_task(data, run.token()),
+                schema=REPORT_SCHEMA,
+                check=lambda value: _report_problems(value, run.ledger),
+            )
+        )
+        if answer.status in ("completed", "partial") and answer.value is not None:
+            run.append(Drafted(report=msgspec.convert(answer.value, Report)))
+            return MethodResult(
+                status=_status(run.ledger, plan, answer), error=_shortfalls(run.ledger, answer)
+            )
+        run.append(Noted(text=f"The report was not written: {answer.error}. The evidence is listed instead."))
+        run.append(Drafted(report=evidence_list(run.ledger)))
+        return MethodResult(status="partial", error=answer.error)
+
+
+def synthesis_data(run: Run, plan: CheckedPlan) -> SynthesisData:
+    """What the writer gets: findings in plan order and the evidence, never transcripts."""
+    request, ledger = run.request, run.ledger
+    units = tuple(
+        UnitReport(
+            id=unit.id,
+            title=unit.title,
+            question=unit.question,
+            status=state.status,
+            findings=state.findings,
+            unresolved=state.unresolved,
+            limitations=state.limitations,
+        )
+        for unit in plan.units
+        if (state := ledger.units.get(unit.id)) is not None
+    )
+    order = {unit.id: at for at, unit in enumerate(plan.units)}
+    quotes = sorted(ledger.quotes.values(), key=lambda quote: order.get(quote.unit, len(order)))
+    return SynthesisData(
+        question=request.question,
+        brief=plan.brief,
+        units=units,
+        evidence=tuple(
+            EvidenceItem(
+                id=quote.id,
+                unit=quote.unit,
+                quote=quote.text,
+                claim=quote.claim,
+                polarity=quote.polarity,
+                page=quote.page,
+                source=EvidenceSource(
+                    id=source.id, title=source.title, location=source.location, published=source.published
+                ),
+            )
+            for quote in quotes
+            if (source := ledger.sources.get(quote.source)) is not None
+        ),
+        purpose=request.purpose,
+        context=request.context,
+        format=request.format,
+        language=request.language,
+        versions=tuple(
+            VersionPair(newer=pair.newer, older=pair.older, reason=pair.reason) for pair in ledger.versions
+        ),
+        unresolved=tuple(text for unit in units for text in unit.unresolved),
+    )
+
+
+def nothing_found(run: Run) -> str:
+    """Why there is no report: where was looked, with what, and what stood in the way."""
+    ledger = run.ledger
+    where = ", ".join(run.corpus_names) or "no source was given"
+    queries = list(dict.fromkeys(search.query for search in ledger.searches))
+    tried = f"{len(queries)} search(es) and {len(ledger.reads)} read(s)"
+    errors = [state.error for state in ledger.units.values() if state.error]
+    told = f"not found in {where}: {run.request.question} ({tried} gave no evidence"
+    return f"{told}; {'; '.join(dict.fromkeys(errors))})" if errors else f"{told})"
+
+
+def _unit_ended(unit: Unit, answer: RoleAnswer) -> UnitEnded:
+    usable = answer.status in ("completed", "partial")
+    finding = (
+        msgspec.convert(answer.value, Finding)
+        if usable and answer.value is not None
+        else Finding(findings="")
+    )
+    status: UnitStatus = answer.status
+    return UnitEnded(
+        unit=unit.id,
+        status=status,
+        findings=finding.findings,
+        unresolved=finding.unresolved,
+        limitations=finding.limitations,
+        error=answer.error,
+    )
+
+
+def _report_problems(value: JsonValue, ledger: Ledger) -> Sequence[str]:
+    report, problems = parse_report(value)
+    return problems if report is None else check_report(report, ledger)
+
+
+def _status(ledger: Ledger, plan: CheckedPlan, answer: RoleAnswer) -> Literal["completed", "partial"]:
+    whole = all(state.status == "completed" for state in ledger.units.values())
+    return "completed" if whole and not plan.fallback and answer.status == "completed" else "partial"
+
+
+def _shortfalls(ledger: Ledger, answer: RoleAnswer) -> str | None:
+    told = [
+        f"unit {state.unit.id} ({state.unit.title}) {state.status}: {state.error or 'no reason given'}"
+        for state in ledger.units.values()
+        if state.status != "completed"
+    ]
+    told += [answer.error] if answer.error else []
+    return "; ".join(told) or None

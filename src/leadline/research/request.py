@@ -1,0 +1,113 @@
+"""What a person asks of a run, checked before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Literal, get_args
+
+from leadline.core.llm.request import ModelRef
+from leadline.kernel.errors import LeadlineError
+from leadline.research.roles.purposes import ReportFormat
+
+Breadth = Literal["focused", "balanced", "broad"]
+
+MAX_UNITS: dict[str, int] = {"focused": 1, "balanced": 2, "broad": 3}
+
+
+class RequestRefused(LeadlineError):
+    """A request that cannot be run: names the field, the cause and what to do. Nothing was started."""
+
+    def __init__(self, field: str, cause: str, next_step: str) -> None:
+        super().__init__(f"{field}: {cause}. {next_step}")
+        self.field = field
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResearchRequest:
+    """A question, where to look, and in what form the answer is wanted."""
+
+    question: str
+    corpus: tuple[Path, ...] = ()
+    """Files and folders that may be searched; nothing else is."""
+    method: str = "adaptive"
+    breadth: Breadth = "balanced"
+    """Ceiling on parallel units: focused 1, balanced 2, broad 3."""
+    format: ReportFormat = "report"
+    language: str | None = None
+    """Language of the report; None: that of the question."""
+    purpose: str | None = None
+    """What the answer is for."""
+    context: str | None = None
+    """What the researcher should know and the report need not prove."""
+    model: ModelRef | None = None
+    """None: the default model of the profile."""
+
+    @property
+    def max_units(self) -> int:
+        return MAX_UNITS[self.breadth]
+
+    @property
+    def words(self) -> str:
+        """Everything the person said, which needs no evidence in the report."""
+        return "\n".join(part for part in (self.question, self.purpose, self.context) if part)
+
+
+def checked(
+    question: str,
+    *,
+    corpus: Sequence[str | Path] = (),
+    method: str = "adaptive",
+    breadth: str | None = None,
+    format: str | None = None,  # noqa: A002 - the published name of the option
+    language: str | None = None,
+    purpose: str | None = None,
+    context: str | None = None,
+    model: ModelRef | None = None,
+) -> ResearchRequest:
+    """The request, trimmed and checked.
+
+    Raises:
+        RequestRefused: blank question, unknown choice, blank option, or a corpus path that is not there.
+    """
+    if not question.strip():
+        raise RequestRefused("question", "it is blank", "Say in a sentence what you want to know.")
+    return ResearchRequest(
+        question=question.strip(),
+        corpus=tuple(_existing(Path(path)) for path in corpus),
+        method=_not_blank("method", method) or "adaptive",
+        breadth=_choice("breadth", breadth, get_args(Breadth), "balanced"),  # pyright: ignore[reportArgumentType] - checked against the literal
+        format=_choice("format", format, get_args(ReportFormat), "report"),  # pyright: ignore[reportArgumentType] - checked against the literal
+        language=_not_blank("language", language),
+        purpose=_optional(purpose),
+        context=_optional(context),
+        model=model,
+    )
+
+
+def _existing(path: Path) -> Path:
+    if not path.exists():
+        raise RequestRefused("corpus", f"{path} does not exist", "Name a file or a folder that can be read.")
+    return path
+
+
+def _choice(field: str, value: str | None, choices: tuple[str, ...], default: str) -> str:
+    if value is None:
+        return default
+    if value in choices:
+        return value
+    near = get_close_matches(value, choices, n=1)
+    hint = f"Did you mean {near[0]}?" if near else f"Choose one of {', '.join(choices)}."
+    raise RequestRefused(field, f"{value!r} is not known", hint)
+
+
+def _not_blank(field: str, value: str | None) -> str | None:
+    if value is not None and not value.strip():
+        raise RequestRefused(field, "it is blank", "Leave the option out, or give it a value.")
+    return value.strip() if value else None
+
+
+def _optional(value: str | None) -> str | None:
+    return value.strip() if value and value.strip() else None

@@ -1,0 +1,110 @@
+"""A run as it stands in the store: its ledger, its log lines and the texts that its quotes point into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from leadline import __version__
+from leadline.core.session.blobs import Blobs
+from leadline.core.session.codec import Logged, recompose
+from leadline.core.session.errors import BlobDamaged, BlobMissing, EventUndecodable
+from leadline.core.session.events import Event
+from leadline.core.session.log import Session
+from leadline.core.session.store import SessionStore
+from leadline.kernel.errors import LeadlineError
+from leadline.research.bundle.write import named_snapshots, write_bundle
+from leadline.research.events import RESEARCH_EVENTS, Drafted, RunUsage
+from leadline.research.ledger.ledger import Ledger
+from leadline.research.report.build import build_result, result_of
+from leadline.research.report.evidence_list import evidence_list
+from leadline.research.report.result import ResearchResult
+
+_TYPES = {kind.TYPE: kind for kind in RESEARCH_EVENTS}
+
+
+class NotARun(LeadlineError):
+    """The session is not a run, so it has no report."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(
+            f"session {session.id} is of kind {session.header.kind!r}, not a research run; "
+            f"`leadline show {session.id}` prints its transcript"
+        )
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """What is known of a run, whoever wrote it and whether or not it ended."""
+
+    id: str
+    ledger: Ledger
+    lines: tuple[bytes, ...]
+    """The `research/*` lines of the log, as logged."""
+    texts: Mapping[str, str] = field(repr=False)
+    """Snapshot texts by sha256; those that the blob store has lost are absent."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether its log stops before its end."""
+        return self.ledger.ended is None
+
+    def result(self) -> ResearchResult:
+        """The result; of a run that did not end, what it had found, with status `cancelled` and the reason."""
+        if not self.interrupted:
+            return result_of(self.ledger, self.texts)
+        ledger = self.ledger
+        if ledger.draft is None and ledger.quotes:
+            ledger.add(Drafted(report=evidence_list(ledger)))
+        return build_result(
+            ledger,
+            self.texts,
+            status="cancelled",
+            usage=RunUsage(),
+            metadata={},
+            error="the run was interrupted before its end; this is what it had found",
+        )
+
+    def write_bundle(self, path: Path) -> str:
+        """Write the run into one file; returns the file's digest.
+
+        Raises:
+            ResultNotEnded: the run has no end yet.
+            BundleTooLarge, OSError: the file cannot be written.
+        """
+        return write_bundle(path, self.lines, self.texts, tool_version=__version__)
+
+
+async def load_run(store: SessionStore, blobs: Blobs, run_id: str) -> StoredRun:
+    """The run with this id, whatever state its log is in.
+
+    Raises:
+        SessionNotFound: there is no session of that id.
+        NotARun: the session is something else.
+    """
+    session = await store.read(run_id)
+    if session.header.kind != "research":
+        raise NotARun(session)
+    logged = [line for line in session.logged if line.type in _TYPES]
+    ledger = Ledger.of(_events(logged))
+    lines = tuple(recompose(line, line.seq, line.prev)[0] for line in logged)
+    return StoredRun(session.id, ledger, lines, await _texts(ledger, blobs))
+
+
+def _events(logged: Sequence[Logged]) -> Iterator[Event]:
+    for line in logged:
+        try:
+            yield line.as_(_TYPES[line.type])
+        except EventUndecodable:
+            continue
+
+
+async def _texts(ledger: Ledger, blobs: Blobs) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for sha in sorted(named_snapshots(ledger)):
+        try:
+            texts[sha] = (await blobs.get(sha)).decode("utf-8", "surrogatepass")
+        except (BlobMissing, BlobDamaged):
+            continue
+    return texts
