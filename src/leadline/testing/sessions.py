@@ -139,13 +139,13 @@ class MemorySessions(SessionStore):
 def memory_session(
     kind: str = "agent",
     *,
-    id: str = "s-0000000000000001",
+    session_id: str = "s-0000000000000001",
     clock: Clock | None = None,
     types: EventTypes | None = None,
     events: Iterable[Event] = (),
 ) -> Session:
     """A new session in memory, open for writing, that has `events`."""
-    header = Header(id=id, kind=kind, created=START)
+    header = Header(id=session_id, kind=kind, created=START)
     clock = clock or ManualClock()
     content, header, loaded = first_lines(header, None, clock.now())
     session = Session(header, loaded, MemoryLog(content), types=types or EventTypes(), clock=clock)
