@@ -72,7 +72,7 @@ class World:
         self,
         text: str,
         *,
-        id: str = "",
+        name: str = "",
         outcome: str = "ok",
         reason: str = "",
         pages: Sequence[tuple[int, int, int]] = (),
@@ -82,7 +82,7 @@ class World:
         """Add a document; returns its id."""
         sha = hashlib.sha256(text.encode()).hexdigest()
         number = sum(isinstance(event, SourceFound) for event in self.events) + 1
-        name = id or f"d-{number}"
+        name = name or f"d-{number}"
         if outcome in ("ok", "partial", "thin"):
             self.texts[sha] = text
         fields: dict[str, object] = {

@@ -19,9 +19,9 @@ from leadline.research.report.layout import (
 from leadline.research.report.numbering import assert_two_way
 from leadline.research.report.result import Citation, ResearchResult, ResultSentence, ResultSource
 
-_SPECIAL = re.compile(r"[\\`*\[\]<|~]|&(?=#?\w+;)|(?<!\w)_|_(?!\w)")
+_SPECIAL = re.compile(r"[\\`*\[\]<|~]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
 _ADDRESS = re.compile(r"\b([a-zA-Z][a-zA-Z+.-]*):(?=//)|\b(www)\.|\b(mailto|data|javascript):")
-_BLOCK_START = re.compile(r"(?:#{1,6}(?=\s|$)|[-+>=](?=\s|$|[-=>])|\d{1,9}(?=[.)](?:\s|$))|:(?=\s|-))")
+_BLOCK_START = re.compile(r"(?:#{1,6}(?=\s|$)|>|[-+=](?=\s|$|[-=])|\d{1,9}(?=[.)](?:\s|$))|:(?=\s|-))")
 _WEB = re.compile(r"https?://", re.IGNORECASE)
 _MARK = re.compile(r"(?<!\\)\[(\d+)\]")
 

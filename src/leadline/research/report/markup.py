@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _URL = r"(?:(?:https?|ftp|file|ws|wss)://|javascript:|data:[\w/+.-]*[;,]|mailto:\S+@|www\.)[^\s<>\"'`)\]】」』，。；]*"
-_ID = r"(?:\d{1,3}|[a-z]?\d+\.[a-z]?\d+|turn\d+\w*|\d+(?:[:.]\d+)?[†‡][^\]】］〕]*)"
+_ID = r"(?:\d{1,3}(?::\d{1,3})?|[a-z]?\d+\.[a-z]?\d+|turn\d+\w*|\d+(?:[:.]\d+)?[†‡][^\]】］〕]*)"
 _CITE_WORD = r"(?:\^|cite|citation|cit|ref|refs|reference|source|sources|src|quelle|footnote|fn|note|evidence|来源|出典)"
 _MARK = rf"\s*(?:{_CITE_WORD}[\s:#.]*)*{_ID}(?:\s*[,;&\u2013\u2014-]\s*(?:{_CITE_WORD}[\s:#.]*)?{_ID})*\s*"
 _PLACEHOLDER = (
@@ -52,7 +52,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule("a control character", r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]"),
     _rule(
         "a citation mark",
-        r"[\ue000-\uf8ff][^\s\ue000-\uf8ff]*(?:[\ue000-\uf8ff][^\s\ue000-\uf8ff]*)*[\ue000-\uf8ff]?",
+        r"[\ue000-\uf8ff](?:[^\s\ue000-\uf8ff]*[\ue000-\uf8ff])*|\bturn\d+(?:search|view|news|fetch|image)\d+\b",
     ),
     _rule(
         "an HTML tag",
@@ -96,16 +96,19 @@ def forbidden(text: str) -> tuple[str, ...]:
 def plain(text: str) -> str:
     """The text without anything forbidden: links become their words, addresses their host, marks nothing.
 
-    The result has nothing forbidden in it, and a text that has nothing forbidden only loses extra white space.
+    The result has nothing forbidden in it, and a text that has nothing forbidden only loses extra white space. Every round
+    shortens the text, so that there is a last one.
     """
-    for _ in range(len(text) + 1):
+    while True:
         cleaned = text
         for rule in _RULES:
             cleaned = rule.pattern.sub(rule.text, cleaned)
+        if cleaned != text:
+            cleaned = re.sub(r"\(\s*\)|\[\s*\]", "", cleaned)
+        cleaned = re.sub(r"\s+([.,;:!?])(?=\s|$)", r"\1", " ".join(cleaned.split()))
         if cleaned == text:
-            break
-        text = re.sub(r"\(\s*\)|\[\s*\]", "", cleaned)
-    return re.sub(r"\s+([.,;:!?])(?=\s|$)", r"\1", " ".join(text.split()))
+            return text
+        text = cleaned
 
 
 def _shown(text: str) -> str:

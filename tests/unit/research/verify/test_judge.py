@@ -27,13 +27,13 @@ def _verdict(
 ) -> VerdictGiven:
     world = make_world()
     source = world.source(document)
-    evidence = (world.quote(source, quote or document),)
+    defaults: dict[str, Any] = {"evidence": (world.quote(source, quote or document),)}
     report = Report(
         title="t",
         sections=(
             Section(
                 heading="h",
-                blocks=(Paragraph(sentences=(Leaf(text=sentence, **{"evidence": evidence, **leaf}),)),),
+                blocks=(Paragraph(sentences=(Leaf(text=sentence, **{**defaults, **leaf}),)),),
             ),
         ),
     )
@@ -167,7 +167,7 @@ def test_evidence_from_a_source_that_was_not_retrieved_establishes_nothing(make_
     world = make_world()
     source = world.source(DOCUMENT)
     evidence = world.quote(source, "The panel approved the plan.")
-    world.source(DOCUMENT, id=source, outcome="blocked", reason="a challenge page")
+    world.source(DOCUMENT, name=source, outcome="blocked", reason="a challenge page")
     given = judge(
         world.draft([Leaf(text="The panel approved the plan.", evidence=(evidence,))]),
         world.ledger,
