@@ -65,7 +65,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a person may call it before it has a title."""
 
 
-class Logged(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
+class Logged(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     """One event as it stands in a log. `data` stays raw until a type asks for it."""
 
     v: int
@@ -78,17 +78,12 @@ class Logged(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     data: msgspec.Raw
 
     def as_(self, kind: type[E]) -> E:
-        """The event as a `kind`; decoded once, older versions brought up to date.
+        """The event as a `kind`, decoded anew each time; older versions brought up to date.
 
         Raises:
             EventUndecodable: it is of another type or a newer version, or its data breaks the schema.
         """
-        known: object = vars(self).get("event")
-        if type(known) is kind:
-            return known
-        event = decode_event(self, kind)
-        vars(self)["event"] = event
-        return event
+        return decode_event(self, kind)
 
     def json(self) -> JsonObject:
         """The raw data as parsed JSON, whatever its type is. Empty where it is no object.
@@ -153,11 +148,8 @@ def encode_header(header: Header) -> bytes:
     return line + b"\n"
 
 
-def encode_event(event: E) -> tuple[bytes, E]:
-    """The data of `event` as JSON in UTF-8, and the event as a reader of the log will decode it.
-
-    The second is a twin made by the event's own schema, so that a mutable value which the caller
-    still holds cannot change what was logged.
+def encode_event(event: Event) -> bytes:
+    """The data of `event` as JSON in UTF-8, after a reader's own schema has read it back.
 
     Raises:
         EventInvalid: a field breaks the schema or holds what JSON cannot; the event is too large.
@@ -181,7 +173,7 @@ def encode_event(event: E) -> tuple[bytes, E]:
             f"event {kind.TYPE!r} was refused: {len(data)} bytes are more than {MAX_EVENT_BYTES}; "
             "store the content as a blob and log its hash"
         )
-    return data, cast("E", twin)
+    return data
 
 
 def _check_utf8(kind: type[Event], data: bytes) -> None:
@@ -231,15 +223,14 @@ def compose(event: Event, seq: int, t: float, prev: str) -> tuple[bytes, Logged,
     Raises:
         EventInvalid: as `encode_event`.
     """
-    data, twin = encode_event(event)
+    data = encode_event(event)
     kind = type(event)
     before, after = _line_parts(kind)
     line = b'{"v":%d,"seq":%d,"t":%r,%s%s%s%s}' % (kind.VERSION, seq, t, before, prev.encode(), after, data)
     logged = Logged(
         v=kind.VERSION, seq=seq, t=t, type=kind.TYPE, prev=prev, derives=kind.DERIVES, data=msgspec.Raw(data)
     )
-    vars(logged)["event"] = twin
-    return line + b"\n", logged, chain(line)
+    return line + b"\n", logged, hashlib.sha256(line).hexdigest()[:CHAIN_DIGITS]
 
 
 def recompose(logged: Logged, seq: int, prev: str) -> tuple[bytes, Logged, str]:
@@ -263,7 +254,6 @@ def recompose(logged: Logged, seq: int, prev: str) -> tuple[bytes, Logged, str]:
         derives=logged.derives,
         data=logged.data,
     )
-    vars(copy).update(vars(logged))
     return line + b"\n", copy, chain(line)
 
 

@@ -23,7 +23,7 @@ from leadline.core.session.errors import (
 )
 from leadline.core.session.events import Event, SeedEnded
 from leadline.core.session.load import Loaded, Quarantined
-from leadline.core.session.place import PLACED, Place, check_ids, place_of
+from leadline.core.session.place import Place, place_of
 from leadline.core.session.registry import EventTypes
 from leadline.kernel.signals import Notice
 
@@ -310,7 +310,16 @@ class Session:
             SessionClosed, StaleLease: this session may not be written any more.
             SessionWriteFailed: the disk refused. The session is as before and may be tried again.
         """
-        return self.append_all((event,))[0]
+        sink = self._begin()
+        try:
+            line, logged, digest, place = self._compose(event, self._digest, self._place, len(self._items))
+            sink.write(line)
+            self._items.append(logged)
+            self._digest, self._place = digest, place
+            self._tell(logged)
+        finally:
+            self._busy = False
+        return logged
 
     def append_all(self, events: Sequence[Event]) -> list[Logged]:
         """Log several events in one write: all of them or none.
@@ -318,48 +327,44 @@ class Session:
         Raises:
             as `append`.
         """
-        sink = self._sink
-        if sink is None:
+        sink = self._begin()
+        try:
+            digest, place = self._digest, self._place
+            lines: list[bytes] = []
+            entries: list[Logged] = []
+            for seq, event in enumerate(events, len(self._items)):
+                line, logged, digest, place = self._compose(event, digest, place, seq)
+                lines.append(line)
+                entries.append(logged)
+            if entries:
+                sink.write(b"".join(lines))
+                self._items.extend(entries)
+                self._digest, self._place = digest, place
+                for logged in entries:
+                    self._tell(logged)
+        finally:
+            self._busy = False
+        return entries
+
+    def _begin(self) -> Sink:
+        if self._sink is None:
             raise SessionClosed(f"session {self.id} is not open for writing; open it to append")
         if self._busy:
             raise ReentrantAppend(
                 f"session {self.id} is telling of an append; append from a task of your own, not from inside"
             )
         self._busy = True
-        try:
-            lines, entries, digest, place = self._compose(events)
-            if not entries:
-                return []
-            sink.write(lines[0] if len(lines) == 1 else b"".join(lines))
-            self._items.extend(entries)
-            self._digest, self._place = digest, place
-            self._tell(entries)
-        finally:
-            self._busy = False
-        if self._changed is not None:
-            self._changed.set()
-            self._changed = None
-        return entries
+        return self._sink
 
-    def _compose(self, events: Sequence[Event]) -> tuple[list[bytes], list[Logged], str, Place]:
-        seq, digest, place = len(self._items), self._digest, self._place
-        now = round(self._clock.now(), 6)
-        lines: list[bytes] = []
-        entries: list[Logged] = []
-        for event in events:
-            kind = type(event)
-            if self._types.get(kind.TYPE) is not kind:
-                self._check_class(kind)
-            line, logged, digest = compose(event, seq, now, digest)
-            if kind.TYPE in PLACED:
-                check_ids(event)
-                place = place.after(event)
-            if self._hooks.vetoes:
-                self._ask(event)
-            lines.append(line)
-            entries.append(logged)
-            seq += 1
-        return lines, entries, digest, place
+    def _compose(self, event: Event, digest: str, place: Place, seq: int) -> tuple[bytes, Logged, str, Place]:
+        kind = type(event)
+        if self._types.get(kind.TYPE) is not kind:
+            self._check_class(kind)
+        line, logged, digest = compose(event, seq, self._clock.now(), digest)
+        place = place.after(event)
+        if self._hooks.vetoes:
+            self._ask(event)
+        return line, logged, digest, place
 
     def _check_class(self, kind: type[Event]) -> None:
         """An event class that is not registered may be logged, unless reading it back needs it registered."""
@@ -383,17 +388,21 @@ class Session:
             except Exception as error:
                 raise AppendVetoed(f"event {event.TYPE!r} was vetoed: {error}") from error
 
-    def _tell(self, entries: Sequence[Logged]) -> None:
-        for logged in entries:
-            for observer in tuple(self._observers):
-                try:
-                    observer(logged)
-                except Exception as error:  # noqa: BLE001 - the event is logged; the report tells of the observer
-                    self._hooks.report(error, f"observer of session {self.id}")
+    def _tell(self, logged: Logged) -> None:
+        """Tell everyone; nothing that a listener does can make the append fail."""
+        for observer in tuple(self._observers):
+            try:
+                observer(logged)
+            except Exception as error:  # noqa: BLE001 - the event is logged; the report tells of the observer
+                self._hooks.report(error, f"observer of session {self.id}")
+        if self.notice is not _nobody:
             try:
                 self.notice(SessionAppended(self, logged))
-            except Exception as error:  # noqa: BLE001 - nothing after the write may make the append fail
+            except Exception as error:  # noqa: BLE001 - as above
                 self._hooks.report(error, f"notice of session {self.id}")
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None
 
     async def sync(self) -> None:
         """Return when everything appended so far survives a power cut.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import cast
 
 import msgspec
 
@@ -42,89 +43,98 @@ class Place(msgspec.Struct, frozen=True):
 
         Raises:
             EventOutOfPlace: the event contradicts what is logged: a turn or step that does not follow,
-                a second answer of a model in one step, a second call or result under one call id.
+                a second answer of a model in one step, a second call or result under one call id; or
+                it has a tool call without an id or a name, which no provider would take back.
         """
-        match event:
-            case TurnStart():
-                return self._turn_start(event)
-            case TurnEnd():
-                self._require(
-                    self.turn_open and event.turn == self.turn, event, f"turn {event.turn} is not open"
-                )
-                self._require(not self.step_open, event, f"step {self.step} is still open")
-                return Place(turn=self.turn)
-            case StepStart():
-                return self._step_start(event)
-            case StepEnd():
-                self._require(self._in(event.turn, event.step), event, f"step {event.step} is not open")
-                return msgspec.structs.replace(self, step_open=False)
-            case AssistantSaid() if event.turn is not None:
-                self._require(self._in(event.turn, event.step), event, f"step {event.step} is not open")
-                self._require(not self.said, event, f"step {event.step} has its answer already")
-                return msgspec.structs.replace(self, said=True)
-            case ToolCalled() if self._in(event.turn, event.step):
-                self._require(
-                    event.call_id not in self.calls, event, f"call {event.call_id!r} is logged already"
-                )
-                return msgspec.structs.replace(self, calls=self.calls | {event.call_id})
-            case ToolAnswered() if self._in(event.turn, event.step):
-                call = event.message.call_id
-                self._require(call not in self.answers, event, f"call {call!r} has its result already")
-                return msgspec.structs.replace(self, answers=self.answers | {call})
-            case SeedEnded():
-                return Place(turn=self.turn)
-            case _:
-                return self
+        move = _MOVES.get(type(event))
+        return move(self, event) if move is not None else self
 
-    def _in(self, turn: int | None, step: int | None) -> bool:
+    def is_in(self, turn: int | None, step: int | None) -> bool:
+        """Whether that step of that turn is open."""
         return self.turn_open and self.step_open and turn == self.turn and step == self.step
 
-    def _turn_start(self, event: TurnStart) -> Place:
-        self._require(not self.turn_open, event, f"turn {self.turn} is still open")
-        self._require(event.turn > self.turn, event, f"turn {event.turn} does not follow turn {self.turn}")
-        return Place(turn=event.turn, turn_open=True)
 
-    def _step_start(self, event: StepStart) -> Place:
-        self._require(self.turn_open and event.turn == self.turn, event, f"turn {event.turn} is not open")
-        self._require(not self.step_open, event, f"step {self.step} is still open")
-        self._require(event.step > self.step, event, f"step {event.step} does not follow step {self.step}")
-        return Place(turn=self.turn, turn_open=True, step=event.step, step_open=True)
-
-    def _require(self, true: bool, event: Event, reason: str) -> None:
-        if not true:
-            raise EventOutOfPlace(f"event {event.TYPE!r} was refused: {reason}")
+def _require(true: bool, event: Event, reason: str) -> None:
+    if not true:
+        raise EventOutOfPlace(f"event {event.TYPE!r} was refused: {reason}")
 
 
-PLACED: dict[str, type[Event]] = {
-    kind.TYPE: kind
-    for kind in (TurnStart, TurnEnd, StepStart, StepEnd, AssistantSaid, ToolCalled, ToolAnswered, SeedEnded)
-}
-"""The event types that can change a place."""
+def _turn_start(place: Place, event: TurnStart) -> Place:
+    _require(not place.turn_open, event, f"turn {place.turn} is still open")
+    _require(event.turn > place.turn, event, f"turn {event.turn} does not follow turn {place.turn}")
+    return Place(turn=event.turn, turn_open=True)
 
 
-def check_ids(event: Event) -> None:
-    """Refuse an id that a model's provider would refuse later.
+def _turn_end(place: Place, event: TurnEnd) -> Place:
+    _require(place.turn_open and event.turn == place.turn, event, f"turn {event.turn} is not open")
+    _require(not place.step_open, event, f"step {place.step} is still open")
+    return Place(turn=place.turn)
 
-    Raises:
-        EventOutOfPlace: a call or a result without a call id, or a call without a name.
-    """
-    if isinstance(event, AssistantSaid):
-        empty = any(not call.id or not call.name for call in event.message.tool_calls)
-    elif isinstance(event, ToolCalled):
-        empty = not event.call_id or not event.name
-    elif isinstance(event, ToolAnswered):
-        empty = not event.message.call_id
-    else:
-        return
-    if empty:
-        raise EventOutOfPlace(f"event {event.TYPE!r} was refused: a tool call needs an id and a name")
+
+def _step_start(place: Place, event: StepStart) -> Place:
+    _require(place.turn_open and event.turn == place.turn, event, f"turn {event.turn} is not open")
+    _require(not place.step_open, event, f"step {place.step} is still open")
+    _require(event.step > place.step, event, f"step {event.step} does not follow step {place.step}")
+    return Place(turn=place.turn, turn_open=True, step=event.step, step_open=True)
+
+
+def _step_end(place: Place, event: StepEnd) -> Place:
+    _require(place.is_in(event.turn, event.step), event, f"step {event.step} is not open")
+    return msgspec.structs.replace(place, step_open=False)
+
+
+def _said(place: Place, event: AssistantSaid) -> Place:
+    for call in event.message.tool_calls:
+        _require(bool(call.id and call.name), event, "a tool call needs an id and a name")
+    if event.turn is None:
+        return place
+    _require(place.is_in(event.turn, event.step), event, f"step {event.step} is not open")
+    _require(not place.said, event, f"step {event.step} has its answer already")
+    return msgspec.structs.replace(place, said=True)
+
+
+def _called(place: Place, event: ToolCalled) -> Place:
+    _require(bool(event.call_id and event.name), event, "a tool call needs an id and a name")
+    if not place.is_in(event.turn, event.step):
+        return place
+    _require(event.call_id not in place.calls, event, f"call {event.call_id!r} is logged already")
+    return msgspec.structs.replace(place, calls=place.calls | {event.call_id})
+
+
+def _answered(place: Place, event: ToolAnswered) -> Place:
+    call = event.message.call_id
+    _require(bool(call), event, "a result needs the id of its call")
+    if not place.is_in(event.turn, event.step):
+        return place
+    _require(call not in place.answers, event, f"call {call!r} has its result already")
+    return msgspec.structs.replace(place, answers=place.answers | {call})
+
+
+def _seed_ended(place: Place, event: SeedEnded) -> Place:
+    return Place(turn=place.turn)
+
+
+_MOVES = cast(
+    "dict[type[Event], Callable[[Place, Event], Place]]",
+    {
+        TurnStart: _turn_start,
+        TurnEnd: _turn_end,
+        StepStart: _step_start,
+        StepEnd: _step_end,
+        AssistantSaid: _said,
+        ToolCalled: _called,
+        ToolAnswered: _answered,
+        SeedEnded: _seed_ended,
+    },
+)
+_PLACED = {kind.TYPE: kind for kind in _MOVES}
 
 
 def place_of(logged: Iterable[Logged]) -> Place:
     """Where a log stands at its end. Total: events that make no sense where they are change nothing."""
     place = Place()
     for line in logged:
-        kind = PLACED.get(line.type)
+        kind = _PLACED.get(line.type)
         if kind is None:
             continue
         try:
