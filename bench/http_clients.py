@@ -5,12 +5,13 @@
 Three figures for each client: the gap that the server sees between the end of one reply and the
 first byte of the next request (200 streamed tool rounds in a row), the wall time of 100 tasks of
 10 requests each at 50 ms latency (0.5 s if the client cost nothing), and what importing the
-client costs in time and resident memory.
+client costs in time and resident memory. The last row is Leadline's own adapter, all in.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -20,11 +21,12 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 
 ROUNDS, TASKS, PER_TASK = 200, 100, 10
 BODY = json.dumps(
@@ -33,11 +35,17 @@ BODY = json.dumps(
 HEADERS = {"Content-Type": "application/json", "Authorization": "Bearer k", "User-Agent": "bench"}
 REPLY = {"text": "word " * 80, "chunk_chars": 20, "calls": [{"name": "search", "arguments": {"query": "q"}}]}
 
+STATEMENTS = {
+    "aiohttp": "import aiohttp",
+    "httpx2": "import httpx2",
+    "h11": "import h11",
+    "adapter": "from leadline.capabilities.models import plugin; import aiohttp",
+}
 Post = Callable[[], Awaitable[None]]
 
 
 @contextlib.contextmanager
-def server(latency_s: float) -> Iterator[str]:
+def server(latency_s: float) -> Generator[str, None, None]:
     """The provider server in another process; its origin."""
     with tempfile.TemporaryDirectory() as folder:
         script, port = Path(folder, "script.json"), Path(folder, "port")
@@ -54,7 +62,7 @@ def server(latency_s: float) -> Iterator[str]:
 
 
 @contextlib.asynccontextmanager
-async def aiohttp_client(origin: str) -> AsyncIterator[Post]:
+async def aiohttp_client(origin: str) -> AsyncGenerator[Post, None]:
     import aiohttp
 
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
@@ -70,7 +78,7 @@ async def aiohttp_client(origin: str) -> AsyncIterator[Post]:
 
 
 @contextlib.asynccontextmanager
-async def httpx2_client(origin: str) -> AsyncIterator[Post]:
+async def httpx2_client(origin: str) -> AsyncGenerator[Post, None]:
     import httpx2
 
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
@@ -86,7 +94,7 @@ async def httpx2_client(origin: str) -> AsyncIterator[Post]:
 
 
 @contextlib.asynccontextmanager
-async def h11_client(origin: str) -> AsyncIterator[Post]:
+async def h11_client(origin: str) -> AsyncGenerator[Post, None]:
     import h11
 
     host, _, port = origin.removeprefix("http://").partition(":")
@@ -116,7 +124,43 @@ async def h11_client(origin: str) -> AsyncIterator[Post]:
             await stream.aclose()
 
 
-CLIENTS = {"aiohttp": aiohttp_client, "httpx2": httpx2_client, "h11": h11_client}
+@contextlib.asynccontextmanager
+async def whole_adapter(origin: str) -> AsyncGenerator[Post, None]:
+    """Everything Leadline does for a call: encode, hash, send, decode, filter, assemble."""
+    from leadline.capabilities.models.providers.http import HttpClient
+    from leadline.capabilities.models.providers.openai_compatible import OpenAiCompatible, Route
+    from leadline.capabilities.models.providers.profiles import build_profile, shipped_profiles
+    from leadline.core.clock import Clock
+    from leadline.core.llm.assembler import Assembler
+    from leadline.core.llm.messages import Conversation, Text, UserMessage
+    from leadline.core.llm.request import CHAT, CallConfig, LlmRequest, ModelRef, ToolSchema
+
+    client = HttpClient()
+    profile = build_profile("local", shipped_profiles(), {"base_url": f"{origin}/v1"})
+    adapter = OpenAiCompatible(Route("p", profile, client, Clock(), lambda: "k"))
+    tools = (ToolSchema("search", "Find.", {"type": "object"}),)
+    conversation = Conversation([UserMessage("u", (Text("x" * 20_000),))])
+    request = LlmRequest(CallConfig(ModelRef("p", "m")), CHAT, "", tools, conversation)
+
+    async def post() -> None:
+        assembler = Assembler()
+        async for event in adapter.prepare(request).stream(idempotency_key="k"):
+            assembler.add(event)
+        assert assembler.completion().tool_calls
+
+    try:
+        yield post
+    finally:
+        await client.aclose()
+
+
+CLIENTS = {"adapter": whole_adapter, "aiohttp": aiohttp_client, "httpx2": httpx2_client, "h11": h11_client}
+
+
+def fetched(url: str) -> list[tuple[float, float, float]]:
+    """The server's record: first byte, whole request, end of the reply."""
+    with urllib.request.urlopen(url) as reply:
+        return json.load(reply)
 
 
 async def gap_ms(name: str) -> tuple[float, float]:
@@ -125,11 +169,8 @@ async def gap_ms(name: str) -> tuple[float, float]:
         async with CLIENTS[name](origin) as post:
             for _ in range(ROUNDS):
                 await post()
-        with urllib.request.urlopen(f"{origin}/timings") as reply:
-            times = json.load(reply)
-    gaps = sorted(
-        1000 * (later[0] - earlier[2]) for earlier, later in zip(times[20:], times[21:], strict=False)
-    )
+        times = await anyio.to_thread.run_sync(lambda: fetched(f"{origin}/timings"))
+    gaps = sorted(1000 * (later[0] - earlier[2]) for earlier, later in itertools.pairwise(times[20:]))
     return statistics.median(gaps), gaps[int(len(gaps) * 0.9)]
 
 
@@ -167,11 +208,7 @@ def import_cost(statement: str) -> tuple[float, float]:
 def main() -> None:
     print(f"python {sys.version.split()[0]}, {os.cpu_count()} cores")
     print(f"{'client':10}{'gap p50 ms':>12}{'gap p90 ms':>12}{'100x10 s':>10}{'import ms':>11}{'RSS MB':>8}")
-    for name, statement in (
-        ("aiohttp", "import aiohttp"),
-        ("httpx2", "import httpx2"),
-        ("h11", "import h11"),
-    ):
+    for name, statement in STATEMENTS.items():
         middle, high = anyio.run(gap_ms, name)
         fan = min(anyio.run(fan_out_s, name) for _ in range(3))
         ms, mb = import_cost(statement)
