@@ -1,1 +1,1 @@
-"""Turns and steps: the driver that runs an agent."""
+"""The turn and step algorithm: from queued input to an answer, one logged request after the other."""

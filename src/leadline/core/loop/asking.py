@@ -1,0 +1,237 @@
+"""Asks the model for one answer: as many attempts as the retry policy allows, all within one step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from leadline.core.agent.signals import ProposeRequest, RequestFailed
+from leadline.core.llm.failure import Wait
+from leadline.core.llm.messages import AssistantMessage, Reasoning, Text
+from leadline.core.llm.request import CallConfig
+from leadline.core.llm.retry import Delay
+from leadline.core.loop.attempt import Attempt
+from leadline.core.session.events import (
+    AbortCause,
+    AssistantSaid,
+    LlmRetry,
+    RequestEnded,
+    RequestSent,
+    TurnReason,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from leadline.core.agent.agent import Agent
+    from leadline.core.llm.adapter import PreparedCall
+    from leadline.core.llm.assembler import Completion
+    from leadline.core.llm.failure import LlmFailure
+    from leadline.core.llm.messages import AssistantContent
+    from leadline.core.llm.usage import Usage
+    from leadline.core.loop.driver import Loop
+    from leadline.core.loop.record import Record
+    from leadline.core.loop.thread import Thread
+    from leadline.core.session.events import AnswerState
+
+
+@dataclass(frozen=True)
+class End:
+    """Why a turn is over."""
+
+    reason: TurnReason
+    cause: AbortCause | None = None
+    failure: LlmFailure | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A request, encoded and named."""
+
+    call: PreparedCall
+    model: str
+    messages: int
+    max_tokens: int | None
+
+
+class Asking:
+    """The asking of one turn; keeps what the turn has spent."""
+
+    def __init__(self, loop: Loop, agent: Agent, thread: Thread, record: Record) -> None:
+        self._loop = loop
+        self._agent = agent
+        self._thread = thread
+        self._record = record
+        self.tokens = 0
+        """Tokens that providers reported for this turn so far, failed attempts included."""
+        self.max_tokens: int | None = None
+        """The ceiling on output of the latest request."""
+
+    async def answer(self) -> Completion | End:
+        """The model's answer to the log as it stands; it is held for the log, or written.
+
+        Raises:
+            LeadlineError: the request could not be made: no such provider, no prompt.
+        """
+        attempt, waited = 0, 0.0
+        ready = await self._prepare()
+        while True:
+            attempt += 1
+            completion = await self._attempt(ready, attempt)
+            if completion.finish.state in ("done", "length", "refused"):
+                self._record.hold(
+                    self._said(completion.content, completion.finish.state, completion, ready, attempt)
+                )
+                return completion
+            failure = completion.finish.failure or Wait("STREAM_CLOSED", "the answer ended before its end")
+            ended = self._ended(completion, ready, attempt, failure)
+            decision = self._loop.retry.decide(attempt, failure, waited, self._loop.unit())
+            if isinstance(decision, Delay):
+                retry = LlmRetry(
+                    turn=self._record.turn,
+                    step=self._record.step,
+                    attempt=attempt,
+                    delay_s=decision.seconds,
+                    failure=failure,
+                )
+                self._record.write(ended, retry)
+                await self._loop.clock.sleep(decision.seconds)
+                waited += decision.seconds
+                continue
+            self._record.write(ended)
+            if not await self._recovered(attempt, decision.failure):
+                return End("error", failure=decision.failure)
+            ready = await self._prepare()
+
+    async def _prepare(self) -> _Ready:
+        thread = self._thread
+        config = await self._config()
+        header = thread.new_header(config)
+        if header is not None:
+            self._record.hold(header)
+            thread.header = header
+        assert thread.header is not None
+        # The conversation may only be read when what is held is of no account to it: it never is,
+        # messages are written when they enter and results when they come.
+        request = thread.request(thread.header, thread.derived.conversation)
+        adapter, _ = self._loop.models.resolve(config.model)
+        self.max_tokens = config.max_tokens
+        return _Ready(
+            adapter.prepare(request), str(config.model), len(request.conversation), config.max_tokens
+        )
+
+    async def _config(self) -> CallConfig:
+        agent, options = self._agent, self._agent.spec.options
+        config = CallConfig(
+            model=agent.model,
+            max_tokens=options.max_tokens,
+            temperature=options.temperature,
+            effort=options.effort,
+            tool_choice=options.tool_choice,
+        )
+        if not self._loop.heard(ProposeRequest):
+            return config
+        self._record.flush()
+
+        async def as_proposed(signal: ProposeRequest) -> CallConfig:
+            return signal.config
+
+        return await agent.ctx.around(ProposeRequest(agent, config), as_proposed)
+
+    async def _attempt(self, ready: _Ready, number: int) -> Completion:
+        loop, record = self._loop, self._record
+        current = Attempt(
+            self._agent,
+            loop.clock,
+            turn=record.turn,
+            step=record.step,
+            number=number,
+            model=ready.model,
+            taken_ids=self._thread.call_ids,
+        )
+        if loop.gate.value == 0:
+            record.flush()
+        async with loop.gate:
+            key = f"{record.session.id}-{ready.call.digest[:32]}"
+            record.write(self._sent(ready, number, key))
+            try:
+                if loop.config.durability == "synced":
+                    await record.session.sync()
+                completion = await current.run(ready.call, key)
+            except BaseException:
+                self._cut_off(current.completion, ready, number)
+                raise
+        self.tokens += completion.usage.total or 0
+        if completion.finish.state in ("error", "incomplete"):
+            current.reset()
+        self._thread.call_ids.update(call.id for call in completion.tool_calls)
+        return completion
+
+    async def _recovered(self, attempt: int, failure: LlmFailure) -> bool:
+        """Whether a plugin takes the failure over and wants another attempt."""
+        if not self._loop.heard(RequestFailed):
+            return False
+        signal = RequestFailed(self._agent, self._record.turn, self._record.step, attempt, failure)
+        return await self._agent.ctx.first(signal) is not None
+
+    def _cut_off(self, partial: Completion, ready: _Ready, attempt: int) -> None:
+        """What a person could read by now is kept, without calls; where there is nothing, the end is."""
+        kept = tuple(part for part in partial.content if isinstance(part, Text | Reasoning))
+        if any(part.text.strip() for part in kept):
+            self._record.write(self._said(kept, "interrupted", partial, ready, attempt))
+        else:
+            self._record.write(self._ended(partial, ready, attempt, None))
+
+    def _sent(self, ready: _Ready, attempt: int, key: str) -> RequestSent:
+        purpose = self._thread.purpose
+        return RequestSent(
+            turn=self._record.turn,
+            step=self._record.step,
+            attempt=attempt,
+            purpose=purpose.purpose.name,
+            purpose_data=purpose.data,
+            purpose_digest=purpose.digest,
+            model=ready.model,
+            digest=ready.call.digest,
+            messages=ready.messages,
+            idempotency_key=key,
+        )
+
+    def _said(
+        self,
+        content: Sequence[AssistantContent],
+        state: AnswerState,
+        completion: Completion,
+        ready: _Ready,
+        attempt: int,
+    ) -> AssistantSaid:
+        return AssistantSaid(
+            turn=self._record.turn,
+            step=self._record.step,
+            attempt=attempt,
+            message=AssistantMessage(self._loop.ids.new("m"), tuple(content), ready.model),
+            state=state,
+            usage=_reported(completion.usage),
+            digest=ready.call.digest,
+        )
+
+    def _ended(
+        self, completion: Completion, ready: _Ready, attempt: int, failure: LlmFailure | None
+    ) -> RequestEnded:
+        state: Literal["cancelled", "error", "incomplete"] = "cancelled"
+        if failure is not None:
+            state = "incomplete" if completion.finish.state == "incomplete" else "error"
+        return RequestEnded(
+            turn=self._record.turn,
+            step=self._record.step,
+            attempt=attempt,
+            digest=ready.call.digest,
+            state=state,
+            failure=failure,
+            usage=_reported(completion.usage),
+        )
+
+
+def _reported(usage: Usage) -> Usage | None:
+    return usage if usage.reported else None

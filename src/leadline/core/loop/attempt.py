@@ -1,0 +1,107 @@
+"""One attempt at a request: what arrives is buffered here and nowhere else.
+
+Viewers see it live. The log gets text in coarse chunks, so that a killed process leaves what a
+person could already read; chunks derive nothing, so a failed attempt leaves nothing in history.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from leadline.core.agent.signals import AttemptReset, Streamed
+from leadline.core.llm.assembler import Assembler, Completion
+from leadline.core.llm.stream import ReasoningDelta, TextDelta
+from leadline.core.session.events import AssistantChunk
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from leadline.core.agent.agent import Agent
+    from leadline.core.clock import Clock
+    from leadline.core.llm.adapter import PreparedCall
+
+CHUNK_CHARS = 4096
+CHUNK_SECONDS = 1.0
+
+
+@dataclass
+class _Channel:
+    parts: list[str] = field(default_factory=list[str])
+    chars: int = 0
+
+
+class Attempt:
+    """Streams one answer of `agent` and adds it up."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        clock: Clock,
+        *,
+        turn: int,
+        step: int,
+        number: int,
+        model: str,
+        taken_ids: Container[str],
+    ) -> None:
+        self.number = number
+        self.shown = False
+        """Whether anything arrived that a viewer may have seen."""
+        self._agent = agent
+        self._clock = clock
+        self._turn = turn
+        self._step = step
+        self._assembler = Assembler(producer=model, call_prefix=f"t{turn}s{step}", taken_ids=taken_ids)
+        self._channels: dict[Literal["text", "reasoning"], _Channel] = {}
+        self._flushed_at = clock.monotonic()
+
+    @property
+    def completion(self) -> Completion:
+        """What arrived so far, or in the end."""
+        return self._assembler.completion()
+
+    async def run(self, call: PreparedCall, idempotency_key: str) -> Completion:
+        """Make the attempt; a provider's failure is in the completion."""
+        add, ctx, listeners = self._assembler.add, self._agent.ctx, self._agent.ctx.kernel.listeners.table
+        async with aclosing(call.stream(idempotency_key=idempotency_key)) as events:
+            async for event in events:
+                add(event)
+                if isinstance(event, TextDelta):
+                    self._keep("text", event.text)
+                elif isinstance(event, ReasoningDelta):
+                    self._keep("reasoning", event.text)
+                if Streamed in listeners:
+                    ctx.notice(Streamed(self._agent, self._turn, self._step, self.number, event))
+        return self._assembler.completion()
+
+    def reset(self) -> None:
+        """Tell viewers that what they saw of this attempt counts for nothing."""
+        if self.shown:
+            self._agent.ctx.notice(AttemptReset(self._agent, self._turn, self._step, self.number))
+
+    def _keep(self, name: Literal["text", "reasoning"], text: str) -> None:
+        self.shown = True
+        channel = self._channels.get(name)
+        if channel is None:
+            channel = self._channels[name] = _Channel()
+        channel.parts.append(text)
+        channel.chars += len(text)
+        if channel.chars >= CHUNK_CHARS or self._clock.monotonic() - self._flushed_at >= CHUNK_SECONDS:
+            self._flush()
+
+    def _flush(self) -> None:
+        for name, channel in self._channels.items():
+            if channel.chars:
+                self._agent.session.append(
+                    AssistantChunk(
+                        turn=self._turn,
+                        step=self._step,
+                        attempt=self.number,
+                        channel=name,
+                        text="".join(channel.parts),
+                    )
+                )
+        self._channels.clear()
+        self._flushed_at = self._clock.monotonic()

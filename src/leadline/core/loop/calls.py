@@ -1,0 +1,75 @@
+"""Writes down the tool calls of one step: the intent before the body, the result as soon as there is one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from leadline.core.llm.messages import ToolCall
+from leadline.core.session.events import ToolAnswered, ToolCalled
+from leadline.core.tools.flight import CallLog
+from leadline.core.tools.outcome import Code
+
+if TYPE_CHECKING:
+    from leadline.core.agent.agent import Agent
+    from leadline.core.loop.driver import Loop
+    from leadline.core.loop.record import Record
+    from leadline.core.tools.invocation import ToolInvocation
+    from leadline.core.tools.outcome import ToolOutcome
+
+_NOT_STARTED = frozenset((Code.UNKNOWN_TOOL, Code.INVALID_ARGS, Code.DENIED, Code.ABORTED_BEFORE_DISPATCH))
+
+
+class StepCalls:
+    """The log that the tool pipeline of one agent's turn writes to."""
+
+    def __init__(self, loop: Loop, agent: Agent, record: Record) -> None:
+        self._loop = loop
+        self._agent = agent
+        self._record = record
+        self._began: dict[str, float] = {}
+        self.log = CallLog(
+            on_call=self._called,
+            on_result=self._answered,
+            before_side_effect=record.session.sync,
+            on_nested_call=self._nested_called,
+            on_nested_result=self._nested_answered,
+        )
+
+    def _called(self, call: ToolCall, root: str | None = None) -> None:
+        self._began[call.id] = self._loop.clock.monotonic()
+        self._record.write(
+            ToolCalled(
+                turn=self._record.turn,
+                step=self._record.step,
+                call_id=call.id,
+                name=call.name,
+                arguments=call.arguments,
+                side_effects=self._effects(call.name),
+                root_call_id=root,
+            )
+        )
+
+    def _answered(self, call: ToolCall, outcome: ToolOutcome, root: str | None = None) -> None:
+        began = self._began.pop(call.id, None)
+        self._record.write(
+            ToolAnswered(
+                turn=self._record.turn,
+                step=self._record.step,
+                message=outcome.message(self._loop.ids.new("m")),
+                error_code=outcome.error_code,
+                started=outcome.error_code not in _NOT_STARTED,
+                side_effects=self._effects(call.name),
+                duration_s=None if began is None else round(self._loop.clock.monotonic() - began, 6),
+                root_call_id=root,
+            )
+        )
+
+    def _nested_called(self, outer: ToolInvocation, call: ToolCall) -> None:
+        self._called(call, outer.root_call_id)
+
+    def _nested_answered(self, inner: ToolInvocation, outcome: ToolOutcome) -> None:
+        self._answered(ToolCall(inner.call_id, inner.name, "{}"), outcome, inner.root_call_id)
+
+    def _effects(self, name: str) -> tuple[str, ...]:
+        tool = self._loop.tools.get(name, self._agent.ctx.scope)
+        return tuple(sorted(tool.side_effects)) if tool else ()

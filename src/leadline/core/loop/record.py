@@ -1,0 +1,63 @@
+"""Writes the facts of one turn, in as few writes as their order allows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from leadline.core.session.events import StepEnd, StepStart, TurnEnd
+
+if TYPE_CHECKING:
+    from leadline.core.agent.inbox import Inbox
+    from leadline.core.session.events import Event
+    from leadline.core.session.log import Session
+
+
+class Record:
+    """The turn as it is written. A fact that is held goes out in front of the next one.
+
+    Only what nothing waits for is held: nobody awaits between holding and writing.
+    """
+
+    def __init__(self, session: Session, turn: int) -> None:
+        self.session = session
+        self.turn = turn
+        self.step = 0
+        """The step that is open, or was last; 0 before the first."""
+        self._step_open = False
+        self._held: list[Event] = []
+
+    def write(self, *events: Event) -> None:
+        """Log what is held and then `events`, in one go."""
+        held, self._held = self._held, []
+        self.session.append_all([*held, *events])
+
+    def hold(self, event: Event) -> None:
+        """Log `event` with whatever is written next."""
+        self._held.append(event)
+
+    def flush(self) -> None:
+        """Log what is held."""
+        if self._held:
+            self.write()
+
+    def start_step(self, entering: list[Event], inbox: Inbox) -> None:
+        """Open the next step; what enters it leaves the inbox by the same fact."""
+        self.step += 1
+        self._step_open = True
+        start = StepStart(turn=self.turn, step=self.step)
+        if entering:
+            held, self._held = self._held, []
+            inbox.enter([*held, start, *entering])
+        else:
+            self.hold(start)
+
+    def end_step(self) -> None:
+        """Close the step."""
+        self._step_open = False
+        self.hold(StepEnd(turn=self.turn, step=self.step))
+
+    def end_turn(self, end: TurnEnd) -> None:
+        """Close the turn, and the step if it is open."""
+        if self._step_open:
+            self.end_step()
+        self.write(end)

@@ -1,0 +1,151 @@
+"""What delegation is: a request, a run, a result, and the drivers that can carry one out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from leadline.core.agent.spec import CallOptions, TurnBudget
+from leadline.core.llm.request import Purpose
+from leadline.core.llm.usage import Usage
+from leadline.kernel.services import Service
+
+if TYPE_CHECKING:
+    from leadline.core.agent.agent import Agent
+    from leadline.core.llm.jsonvalue import JsonObject, JsonValue
+    from leadline.core.llm.request import ModelRef
+    from leadline.core.tools.spec import Tool
+    from leadline.kernel.context import Context
+
+StopReason: TypeAlias = Literal["completed", "aborted", "error", "max-tokens", "refusal"]
+Mode: TypeAlias = Literal["spawn", "fork"]
+Capability: TypeAlias = Literal["fork", "output_schema", "depth_limit", "tools", "own_tools", "persona"]
+Check: TypeAlias = "Callable[[JsonValue], Sequence[str]]"
+
+MAX_DIAGNOSTIC_BYTES = 4096
+DELEGATE = Purpose("subagent/turn")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubagentRequest:
+    """One piece of work for a child."""
+
+    parent: Agent
+    """Whose child: the child is one deeper, has at most its authority, and ends before it."""
+    prompt: str
+    mode: Mode = "spawn"
+    """`spawn`: an empty history. `fork`: the parent's completed turns come first."""
+    persona: str = ""
+    output_schema: JsonObject | None = None
+    """JSON Schema of an object; the child then has to answer with the tool `structured_output`."""
+    check: Check | None = None
+    """What a schema cannot say about the output: the problems with a value, told to the child."""
+    tools: tuple[str, ...] | None = None
+    """Which of the tools it would inherit it may use; None: all of them."""
+    own_tools: tuple[Tool, ...] = ()
+    """Tools registered for the child alone; `tools` does not filter them."""
+    model: ModelRef | None = None
+    """None: the parent's."""
+    options: CallOptions = field(default_factory=CallOptions)
+    purpose: Purpose = DELEGATE
+    label: str = ""
+    max_depth: int = 3
+    """Deepest position a child may have; a root agent's child has depth 1."""
+    budget: TurnBudget = field(default_factory=TurnBudget)
+    driver: str = "in-process"
+
+    @property
+    def capabilities(self) -> tuple[Capability, ...]:
+        """What a driver has to be able to do for this request."""
+        wanted: tuple[tuple[Capability, bool], ...] = (
+            ("fork", self.mode == "fork"),
+            ("output_schema", self.output_schema is not None or self.check is not None),
+            ("tools", self.tools is not None),
+            ("own_tools", bool(self.own_tools)),
+            ("persona", bool(self.persona)),
+        )
+        return tuple(capability for capability, needed in wanted if needed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubagentResult:
+    """What became of the work. A child's failure is one of these, never an exception."""
+
+    output: str
+    """The child's last words, visible text only."""
+    structured: JsonValue = None
+    """The output that was asked for; only where `stop_reason` is `completed` and a schema was given."""
+    stop_reason: StopReason
+    diagnostic: str | None = None
+    """Why it did not complete, at most 4,096 bytes of UTF-8."""
+    usage: Usage = field(default_factory=Usage)
+    """Tokens of all the child's model calls, failed attempts included, its own children left out."""
+
+
+class SubagentRun(Protocol):
+    """A child at work. Whoever starts one disposes it."""
+
+    @property
+    def id(self) -> str:
+        """The run's id: that of the child's session."""
+        ...
+
+    @property
+    def session_id(self) -> str:
+        """The child's session, readable after the run."""
+        ...
+
+    @property
+    def agent(self) -> Agent | None:
+        """The child, where the driver runs it in this process."""
+        ...
+
+    async def result(self) -> SubagentResult:
+        """What became of the work, once all of it has stopped. The same value whenever asked."""
+        ...
+
+    async def cancel(self, reason: str = "") -> None:
+        """Stop the work; returns when nothing of it runs or writes."""
+        ...
+
+    async def dispose(self) -> None:
+        """Cancel and free everything but the child's session file. Idempotent."""
+        ...
+
+
+class SubagentDriver(ABC):
+    """One way to carry out requests."""
+
+    name: str
+    capabilities: frozenset[Capability]
+
+    @abstractmethod
+    async def start(self, request: SubagentRequest) -> SubagentRun:
+        """A run whose child is published and at work.
+
+        Raises:
+            SubagentDepthError, OutputSchemaError, SubagentNotStarted: nothing is left behind.
+        """
+
+
+class Subagents(Service, key="subagents"):
+    """Starts children through named drivers."""
+
+    def register(self, ctx: Context, driver: SubagentDriver) -> None:
+        """Offer a driver for as long as `ctx` lives.
+
+        Raises:
+            DuplicateDriver: the name is taken.
+        """
+        raise NotImplementedError
+
+    async def start(self, request: SubagentRequest) -> SubagentRun:
+        """Start a child; returns once it is at work.
+
+        Raises:
+            UnknownDriver, UnsupportedCapability, SubagentDepthError, OutputSchemaError,
+            SubagentNotStarted: nothing was started.
+        """
+        raise NotImplementedError
