@@ -10,13 +10,13 @@ import msgspec
 from leadline.core.llm.jsonvalue import JsonValue
 from leadline.research.events import Block, ItemList, Leaf, Paragraph, Report, Section, Table
 from leadline.research.ledger.ledger import Ledger, leaves
-from leadline.research.report.markup import forbidden, plain
 from leadline.research.verify.check import cited_by, listed
 from leadline.research.verify.checks.direction import DirectionCheck
 from leadline.research.verify.checks.figures import FiguresCheck
 from leadline.research.verify.checks.names import NamesCheck, unfounded_quotations
 from leadline.research.verify.figures import agreement, figures
 from leadline.research.verify.judge import sentences_of, uncited_verdict
+from leadline.research.verify.markup import forbidden, plain
 
 __all__ = [
     "Block",

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from leadline.research.events import Block, ItemList, Leaf, Paragraph, Report, Section
 from leadline.research.ledger.ledger import Ledger, UnitState
+from leadline.research.report.draft import clean_report
 
 
 def evidence_list(ledger: Ledger) -> Report:
-    """One section a unit, in plan order, with its quotes as they stand; what has none is unresolved."""
+    """One section a unit, in plan order, with its quotes as they stand; what has none is unresolved.
+
+    Addresses and footnote marks within a quote are left out of the sentence; the listed quote keeps them.
+    """
     planned = [unit.id for unit in ledger.plan.units] if ledger.plan else list(ledger.units)
     states = [ledger.units[unit] for unit in planned if unit in ledger.units]
     sections = [_section(ledger, state) for state in states if ledger.evidence_of(state.unit.id)]
-    return Report(title=ledger.request.question, sections=tuple(sections), unresolved=())
+    report = Report(title=ledger.request.question, sections=tuple(sections), unresolved=())
+    return clean_report(report, ledger)[0]
 
 
 def _section(ledger: Ledger, state: UnitState) -> Section:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from leadline.research.events import CheckOutcome, CheckRecord, Label, Quote, Source
 from leadline.research.ledger.ledger import Ledger
+from leadline.research.verify.markup import plain
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[^\W_a-z]|[\"'(])|(?<=[。！？])")
 
@@ -116,8 +117,8 @@ def source_words(cited: Sequence[Cited]) -> str:
 
 
 def quote_words(cited: Sequence[Cited]) -> str:
-    """The cited quotes, one a line."""
-    return "\n".join(one.quote.text for one in cited)
+    """The cited quotes as a report would show them (no addresses, no footnote marks), one a line."""
+    return "\n".join(plain(one.quote.text) for one in cited)
 
 
 def listed(items: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from leadline.research.verify.figures import Figure, figures
 from leadline.research.verify.lexicon import IGNORABLE, NEGATION, OPPOSITES, RESERVATION
+from leadline.research.verify.markup import plain
 from leadline.research.verify.names import names
 from leadline.research.verify.typography import level
 
@@ -52,11 +53,16 @@ class Token:
 
 @lru_cache(maxsize=4096)
 def tokens(text: str) -> tuple[Token, ...]:
-    """The tokens of a text in order. Punctuation other than the borders of clauses is left out."""
-    spelled = level(text)
-    figure_at = {one.start: one for one in figures(text)}
+    """The tokens of a text in order. Punctuation other than the borders of clauses is left out.
+
+    Links and footnote marks of a document are read as in the report, which shows their words alone.
+    """
+    spelled = level(plain(text))
+    figure_at = {one.start: one for one in figures(spelled)}
     inside = {position for one in figure_at.values() for position in range(one.start, one.end)}
-    named = {position for name in names(text) for position in range(name.start, name.start + len(name.text))}
+    named = {
+        position for name in names(spelled) for position in range(name.start, name.start + len(name.text))
+    }
     row: list[Token] = []
     for start in sorted(figure_at):
         row.append(Token("figure", "", figure_at[start].surface, figure_at[start]))

@@ -124,5 +124,12 @@ def _space(text: str, found: re.Match[str]) -> str:
 
 
 def level(text: str) -> str:
-    """The normal form as plain text for comparing: broken words joined with a hyphen, edges stripped."""
-    return normalise(text).text.replace(JOIN, "-").strip()
+    """The normal form as plain text for comparing: broken words joined with a hyphen, edges stripped.
+
+    Levelling a levelled text changes nothing, so that offsets into it stay good.
+    """
+    while True:
+        levelled = normalise(text).text.replace(JOIN, "-").strip()
+        if levelled == text:
+            return levelled
+        text = levelled

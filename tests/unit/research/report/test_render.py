@@ -333,3 +333,16 @@ def test_a_later_verdict_of_a_person_is_what_the_report_shows(pump: Any) -> None
     result = pump.result()
     assert result.sentences[2].by == "person:ann"
     assert "(!)" not in result.report
+
+
+def test_evidence_listed_without_a_writer_can_be_published(make_world: Maker) -> None:
+    from leadline.research.report.draft import report_errors
+    from leadline.research.report.evidence_list import evidence_list
+
+    world = make_world()
+    text = "Sales rose 12 %[3], see https://a.example/x.\nMore of it."
+    world.quote(world.source(text), text)
+    report = evidence_list(world.ledger)
+    assert report_errors(report, world.ledger) == []
+    world.draft(report)
+    assert [one.verdict for one in world.result().sentences if one.citations] == ["supported"]

@@ -374,3 +374,30 @@ def test_no_mutant_of_a_true_sentence_is_supported(make_world: Maker) -> None:
         for mutant in _mutants(fact):
             given = _verdict(make_world, mutant, document=fact)
             assert given.verdict != "supported", (mutant, given.reason)
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        ("Sales rose 12 %[3] in the north.[4]", "Sales rose 12 % in the north."),
+        (
+            "Sales rose 12 % ([report](https://a.example/r1)) in the north.",
+            "Sales rose 12 % (report) in the north.",
+        ),
+        ("Sales rose 12 %, see https://a.example/x/99.", "Sales rose 12 %, see a.example."),
+    ],
+)
+def test_links_and_footnote_marks_of_a_document_do_not_stand_in_the_way(
+    make_world: Maker, document: str, sentence: str
+) -> None:
+    given = _verdict(make_world, sentence, document=document)
+    assert given.verdict == "supported", given.reason
+
+
+def test_digits_of_an_address_are_no_evidence(make_world: Maker) -> None:
+    given = _verdict(
+        make_world,
+        "Sales rose 99 % last year.",
+        document="Sales rose last year, see https://a.example/99%25.",
+    )
+    assert given.verdict == "not_established"

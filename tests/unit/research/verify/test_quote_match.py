@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.research.verify.quote_match import Match, QuotedText, QuoteMiss, find_quote
-from leadline.research.verify.typography import normalise
+from leadline.research.verify.typography import level, normalise
 
 PASSAGE = (
     'The committee\'s first office re-opened in Berlin on 12 March 2021, and "the finance minister" said that '
@@ -202,3 +202,9 @@ def test_a_text_of_a_megabyte_is_normalised_once_and_searched_at_once() -> None:
     normal = quoted.normal
     assert isinstance(quoted.find("the needle was lost"), QuoteMiss)
     assert quoted.normal is normal
+
+
+@given(st.text(max_size=120))
+@settings(max_examples=300)
+def test_levelling_twice_is_levelling_once(text: str) -> None:
+    assert level(level(text)) == level(text)

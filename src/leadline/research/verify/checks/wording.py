@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.verify.alignment import Alignment, align
 from leadline.research.verify.check import CheckResult, Cited, Sentence, split_sentences
+from leadline.research.verify.markup import plain
 from leadline.research.verify.names import folded_words
 from leadline.research.verify.tokens import tokens, word_key
 from leadline.research.verify.typography import level
@@ -65,6 +66,9 @@ class WordingCheck:
             return CheckResult("not_applicable", "nothing is cited")
         if sentence.is_cell:
             return _run_cell(sentence, cited)
+        for one in cited:
+            if _bare(sentence.text) == _bare(one.quote.text):
+                return CheckResult("pass", f"it is the quote {one.quote.id}")
         if sum(len(tokens(part)) for part in sentence.parts) < 3:
             return CheckResult("unsure", "too short to say anything by itself")
         spare = frozenset(word_key(word) for word in folded_words(ledger.request.words))
@@ -77,11 +81,12 @@ class WordingCheck:
         return CheckResult("pass", "; ".join(dict.fromkeys(carriers)))
 
 
+def _bare(text: str) -> str:
+    return level(plain(text)).rstrip(".。 ")
+
+
 def _carrier(part: str, cited: Sequence[Cited], spare: frozenset[str]) -> str | None:
     """The quote in which a sentence stands, in words; None if none does."""
-    for one in cited:
-        if level(part).rstrip(".。 ") == level(one.quote.text).rstrip(".。 "):
-            return f"it is the quote {one.quote.id}"
     for one in cited:
         laid = align(part, one.quote.text, spare=spare)
         if laid:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.research.report.markup import forbidden, plain
+from leadline.research.verify.markup import forbidden, plain
 
 
 @pytest.mark.case("R09")
