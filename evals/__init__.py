@@ -1,0 +1,1 @@
+"""Measurements of answer quality on public documents and on folders written for the purpose."""

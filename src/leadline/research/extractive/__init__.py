@@ -1,0 +1,1 @@
+"""The embedded default: research by extraction, without a language model."""

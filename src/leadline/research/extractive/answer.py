@@ -1,0 +1,245 @@
+"""Whether a passage answers a question: which of its terms are covered, where, and what is missing.
+
+Precision comes first: a passage that lacks one telling term of the question (a product code, a year, a name, a
+word that is no general one) is no answer, however much else it shares.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from leadline.research.extractive.features import features
+from leadline.research.extractive.kinds import names_person, nearness, satisfies, states_money
+from leadline.research.extractive.language import Language, language_of
+from leadline.research.extractive.matching import likeness
+from leadline.research.extractive.passages import Passage, passages
+from leadline.research.extractive.question import Question, Term
+from leadline.research.sources.dates import DatedBy, dates_in, document_date
+
+LEAD = 0.95
+HEADING = 0.85
+TITLE = 0.75
+NEAR = 0.65
+SUBJECT = 0.6
+AMOUNT = 0.9
+"""How well an amount of money covers words such as "cost"."""
+ELSEWHERE = 0.3
+"""How well a term is covered that only another part of the document holds, beside several that the passage has."""
+MONTHS = frozenset(
+    "january february march april june july august september october november december".split()
+)
+ENOUGH = 0.62
+"""Share of the weight of the question's terms that an answer covers at least."""
+LOCAL = 0.3
+"""Share that an answer covers in its own words."""
+SOFT_WEIGHT = 0.3
+ENTITY_WEIGHT = 1.3
+MAX_TEXT = 400_000
+"""Characters of one document that are looked at."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document that a search returned, with its text."""
+
+    source: str
+    title: str
+    location: str
+    text: str
+    published: str | None = None
+    rank: int = 0
+
+    @property
+    def dated(self) -> DatedBy | None:
+        return _dated(self.text, self.published)
+
+    @property
+    def language(self) -> Language:
+        return language_of(self.text[:4000])
+
+    @property
+    def name(self) -> str:
+        """The title and the words of the file name."""
+        stem = self.location.rsplit("/", 1)[-1].rsplit(".", 1)[0].replace("_", " ").replace("-", " ")
+        return f"{self.title}\n{stem}"
+
+
+@lru_cache(maxsize=512)
+def _dated(text: str, published: str | None) -> DatedBy | None:
+    return document_date(text, published)
+
+
+@dataclass(frozen=True)
+class Library:
+    """The documents that are known, and how many there are to search."""
+
+    documents: tuple[Document, ...]
+    total: int
+    _holds: dict[tuple[str, Language], int] = field(default_factory=dict[tuple[str, Language], int], compare=False)
+
+    def count(self, term: Term, language: Language) -> int:
+        """How many of the known documents hold a term."""
+        key = (f"{term.kind} {term.text}", language)
+        if key not in self._holds:
+            self._holds[key] = sum(
+                likeness(term, document.text[:MAX_TEXT], language, document.language) > 0
+                for document in self.documents
+            )
+        return self._holds[key]
+
+    def is_subject(self, term: Term, language: Language) -> bool:
+        """Whether a name is what the whole collection is about, so that a document need not repeat it."""
+        if term.kind not in ("name", "word", "cjk") or term.concepts:
+            return False
+        named = sum(
+            likeness(term, f"{document.name}\n{document.text[:800]}", language) > 0 for document in self.documents
+        )
+        if self.total <= 2:
+            return named > 0
+        return named >= 2 and named * 4 >= min(self.total, len(self.documents))
+
+
+@dataclass(frozen=True)
+class Match:
+    """A passage held against a question."""
+
+    document: Document
+    passage: Passage
+    score: float
+    """0 to 1: how much of the question is covered, then adjusted for order among answers."""
+    missing: tuple[Term, ...]
+    fits: bool
+    """Holds the kind of thing that is wanted."""
+    local: float
+    """Share covered in the passage's own words."""
+
+    @property
+    def answers(self) -> bool:
+        return not self.missing and self.fits and self.score >= ENOUGH and self.local >= LOCAL
+
+
+def match_document(question: Question, document: Document, library: Library) -> list[Match]:
+    """Every passage of a document held against a question, in order."""
+    weights = _weights(question, library)
+    subjects = frozenset(term for term in question.terms if library.is_subject(term, question.language))
+    found = passages(document.text[:MAX_TEXT], document.location)
+    return [_match(question, document, passage, weights, subjects) for passage in found]
+
+
+def _weights(question: Question, library: Library) -> dict[Term, float]:
+    known = max(1, len(library.documents))
+    weights: dict[Term, float] = {}
+    for term in question.terms:
+        rarity = math.log((known + 1) / (library.count(term, question.language) + 0.5)) / math.log(known + 1)
+        weight = 0.5 + max(0.0, min(1.0, rarity))
+        weights[term] = weight * (SOFT_WEIGHT if not term.strict else ENTITY_WEIGHT if term.is_entity else 1.0)
+    return weights
+
+
+def _match(
+    question: Question,
+    document: Document,
+    passage: Passage,
+    weights: dict[Term, float],
+    subjects: frozenset[Term],
+) -> Match:
+    covered = 0.0
+    local = 0.0
+    missing: list[Term] = []
+    for term in question.terms:
+        own, around = _cover(question, term, passage, document)
+        best = max(own, around, SUBJECT if term in subjects else 0.0)
+        covered += weights[term] * best
+        local += weights[term] * own
+        if term.strict and best == 0.0:
+            missing.append(term)
+    if len(missing) == 1 and _is_told_elsewhere(missing[0], question, passage, document):
+        covered += weights[missing.pop()] * ELSEWHERE
+    total = sum(weights.values()) or 1.0
+    fits = satisfies(question, passage.text, passage.lead if passage.kind == "row" else "")
+    share = local / total
+    if passage.kind == "block":
+        share = max(share, LOCAL) if covered else share
+    return Match(document, passage, covered / total, tuple(missing), fits, share)
+
+
+def _is_told_elsewhere(term: Term, question: Question, passage: Passage, document: Document) -> bool:
+    """Whether one word of a long question may stand in another part of the document than the answer."""
+    if term.is_entity or passage.kind == "block":
+        return False
+    others = [one for one in question.strict if one != term]
+    held = sum(_cover(question, one, passage, document)[0] > 0 for one in others)
+    text = document.text[:MAX_TEXT]
+    return held >= 3 and likeness(term, text, question.language, document.language) > 0
+
+
+def _cover(question: Question, term: Term, passage: Passage, document: Document) -> tuple[float, float]:
+    """How well the passage itself covers a term, and how well what stands around it does."""
+    language, written = question.language, document.language
+    own = likeness(term, passage.text, language, written)
+    if own == 0.0 and "price" in term.concepts and question.wanted == "money" and states_money(passage.text):
+        own = AMOUNT
+    if passage.lead:
+        own = max(own, LEAD * likeness(term, passage.lead, language, written))
+    heading = HEADING * max((likeness(term, text, language, written) for text in passage.headings), default=0.0)
+    period = term.kind == "year" or bool(term.concepts & MONTHS)
+    title = (LEAD if period else TITLE) * likeness(term, document.name, language, written)
+    near = NEAR * likeness(term, passage.near, language, written) if passage.near else 0.0
+    dated = LEAD if term.kind == "year" and document.dated and document.dated.date.startswith(term.text) else 0.0
+    return own, max(heading, title, near, dated)
+
+
+def answers_in(question: Question, document: Document, library: Library) -> list[Match]:
+    """The passages of a document that answer a question, best first."""
+    return ranked(question, [one for one in match_document(question, document, library) if one.answers])
+
+
+def ranked(question: Question, matches: Sequence[Match]) -> list[Match]:
+    """Matches in the order of preference; equal ones in the order of the documents."""
+    return sorted(
+        matches, key=lambda one: (-worth(question, one), one.document.rank, one.passage.span.start)
+    )
+
+
+@lru_cache(maxsize=65536)
+def _label_bonus(terms: tuple[Term, ...], language: Language, text: str) -> float:
+    """Whether the label before a colon, or the first cell, names what is asked for."""
+    label = text.lstrip("-*•| ").split("|" if text.lstrip().startswith("|") else ":", 1)[0]
+    if len(label) == len(text.lstrip("-*•| ")) or len(label) > 60:
+        return 0.0
+    wanted = [term for term in terms if term.strict and term.kind not in ("code", "year", "number")]
+    hits = sum(likeness(term, label, language) > 0 for term in wanted)
+    return 0.1 * hits / len(wanted) if wanted else 0.0
+
+
+def worth(question: Question, match: Match) -> float:
+    """The score with what makes one answer better than another: own words, a label, brevity."""
+    text = match.passage.text
+    value = match.score + 0.15 * match.local + _label_bonus(question.terms, question.language, text)
+    if question.wanted == "person" and names_person(question, text):
+        value += 0.15
+    if question.wanted in ("count", "amount", "money", "percent"):
+        value += 0.12 * nearness(question, text)
+    if match.passage.kind == "block":
+        value -= 0.12
+    value -= 0.1 * _is_about_another(question, match.document)
+    value += 0.08 * _is_of_the_period(question, match.document)
+    return value - 0.0001 * len(text)
+
+
+def _is_about_another(question: Question, document: Document) -> bool:
+    """Whether the title names another code of the same family than the question: VLX-500, not VLX-400."""
+    asked = {term.text for term in question.terms if term.kind == "code"}
+    titled = features(document.title, question.language).codes
+    families = {code.rstrip("0123456789") for code in asked}
+    return bool(asked) and not titled & asked and any(code.rstrip("0123456789") in families for code in titled)
+
+
+def _is_of_the_period(question: Question, document: Document) -> bool:
+    """Whether the document is one of the year that the question names, by its title or date."""
+    years = {term.text for term in question.terms if term.kind == "year"}
+    own = {date.iso[:4] for date in dates_in(document.title)} or ({document.dated.date[:4]} if document.dated else set())
+    return bool(years & own)

@@ -1,0 +1,180 @@
+"""Whether a passage holds the kind of thing that a question wants: an amount, a date, a person, a place."""
+
+from __future__ import annotations
+
+import re
+
+from leadline.research.extractive.concepts import concepts_of
+from leadline.research.extractive.language import Language, word_set
+from leadline.research.extractive.matching import likeness
+from leadline.research.extractive.question import Question, Wanted
+from leadline.research.extractive.tokens import Token, is_year, tokens
+from leadline.research.sources.dates import dates_in
+
+_MONEY = re.compile(
+    r"[$€£¥]\s?\d|(?<!\w)(?:EUR|USD|GBP|JPY|CHF|CNY|RMB|US\$|CAD|AUD|SEK|NOK|DKK|PLN|KRW|INR)\s?\d|\d[\d.,]*\s?(?:[kKmMbB]n?\s?|[千万亿億]\s?)?"
+    r"(?:[$€£¥]|EUR|USD|GBP|JPY|CHF|CNY|euros?|dollars?|pounds?|yen|franken|francs?|cents?|pence|元|円|欧元|美元|日元|pesos?)(?!\w)"
+    r"|(?<!\w)(?:free(?: of charge)?|no charge|gratis|kostenlos|frei|gratuite?|免费|無料)(?!\w)",
+    re.IGNORECASE,
+)
+_MONEY_UNIT = re.compile(
+    r"[$€£¥]|(?<!\w)(?:EUR|USD|GBP|JPY|CHF|CNY|euros?|dollars?|pounds?|price|fee|preis|prix|precio)(?!\w)|元|円|价|料金",
+    re.IGNORECASE,
+)
+_DURATION = re.compile(
+    r"(?:\d+(?:[.,]\d+)?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|ein\w*|zwei|drei|vier|fünf|sechs|"
+    r"une?|deux|trois|quatre|dos|tres|cuatro|half|halbe[ns]?)[\s-]*(?:\w+\s)?(?:calendar\s|working\s|business\s|full\s)?"
+    r"(?:years?|months?|weeks?|days?|hours?|minutes?|seconds?|nights?|h|min|jahren?|monaten?|wochen?|tagen?|stunden?|"
+    r"minuten?|an(?:née)?s?|mois|semaines?|jours?|heures?|años?|mes(?:es)?|semanas?|días?|horas?)(?!\w)"
+    r"|[\d一二三四五六七八九十两半]+\s*个?(?:年|月|周|星期|天|日|小时|分钟|分|時間|週間|日間|か月|ヶ月)",
+    re.IGNORECASE,
+)
+_WHEN = re.compile(
+    r"(?<!\w)(?:\d{1,2}[:.h]\d{2}|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|daily|weekly|monthly|annually|yearly|quarterly|nightly|"
+    r"every (?:day|week|month|year)|[QH][1-4](?!\w)|(?:spring|summer|autumn|winter|christmas|easter)|within \d+|in advance|"
+    r"next (?:business )?day|(?:january|february|march|april|june|july|august|september|october|november|december|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)(?!\w)|may \d|\d may|"
+    r"(?:mon|diens|donners|frei|sams|sonn)tags?|mittwochs?|sonnabends?|täglich|wöchentlich|monatlich|jährlich|uhr|"
+    r"januar|februar|märz|mai|juni|juli|oktober|dezember|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|"
+    r"janvier|février|mars|avril|juin|juillet|août|septembre|octobre|novembre|décembre|lunes|martes|miércoles|jueves|"
+    r"viernes|sábado|domingo|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre)(?!\w)"
+    r"|day \d|week \d|[年月日时時点曜]|周[一二三四五六日]|星期",
+    re.IGNORECASE,
+)
+_PERCENT = re.compile(r"\d\s?%|(?<!\w)(?:percent|per cent|prozent|pour cent|por ciento)(?!\w)|百分之|％", re.IGNORECASE)
+_NUMBER_WORD = re.compile(
+    r"(?<!\w)(?:zero|none|no|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|twenty|thirty|forty|"
+    r"fifty|hundred|thousand|million|once|twice|half|double|all|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|"
+    r"zwölf|zwanzig|dreißig|hundert|tausend|einmal|zweimal|keine?|deux|trois|quatre|cinq|sept|huit|neuf|dix|douze|"
+    r"vingt|cent|mille|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|doce|veinte|cien|mil)(?!\w)"
+    r"|[一二两三四五六七八九十百千万]+[个人名条台次只艘种年月天日周]",
+    re.IGNORECASE,
+)
+_MARKER = re.compile(r"\s*(?:[-*•]\s+)?\(?\d{1,3}[.)]\s")
+_ROLE = re.compile(
+    r"(?<!\w)(?:C[A-Z]O|VP|SVP|EVP|president|director|manager|lead|leader|head|chair(?:man|woman|person)?|officer|owner|"
+    r"executive|engineer|treasurer|secretary|board|committee|team|desk|department|office|council|captain|skipper|curator|"
+    r"warden|mayor|minister|supervisor|coordinator|administrator|staff|marketing|sales|legal|finance|hr|it|"
+    r"(?:geschäftsführer|leiter|direktor|vorsitzende|vorstand|kassenwart|schatzmeister|sekretär|chef|meister|wart|beauftragte|abteilung|rat)(?:in|r|n)?|"
+    r"directeur|directrice|président|présidente|trésorier|trésorière|gerente|presidente|presidenta|tesorero)(?!\w)"
+    r"|馆长|主任|经理|主席|会长|部长|船长|秘书|委员会|理事|館長|議長|会長|部長|委員",
+    re.IGNORECASE,
+)
+_CJK_NAME = re.compile(r"[\u4e00-\u9fff\u30a0-\u30ff]{2,}")
+_SURNAME = re.compile(
+    r"(?:[\u4e00-\u9fff]{1,3}(?:先生|女士|氏|さん|様))|(?:[:：是为]\s*[\u4e00-\u9fff]{2,4}(?![\u4e00-\u9fff]))"
+    r"|(?:馆长|主任|经理|主席|会长|部长|船长|秘书|理事|館長|議長|会長|部長|委員長|社長)[\u4e00-\u9fff]{2,3}"
+)
+
+
+def satisfies(question: Question, text: str, head: str = "") -> bool:
+    """Whether a passage holds what the question wants, beyond what the question says itself.
+
+    Args:
+        question: decides which kind is wanted.
+        text: the passage.
+        head: names of the columns, when the passage is the row of a table.
+    """
+    return _holds(question.wanted, question, text, head)
+
+
+def _holds(wanted: Wanted, question: Question, text: str, head: str) -> bool:
+    if wanted in ("any", "yesno"):
+        return True
+    body = _MARKER.sub("", text, count=1)
+    if wanted == "money":
+        in_table = bool(_MONEY_UNIT.search(head)) and has_number(question, body)
+        return bool(_MONEY.search(body)) or in_table
+    if wanted == "percent":
+        return bool(_PERCENT.search(body)) or has_number(question, body)
+    if wanted == "date":
+        return bool(dates_in(body) or _WHEN.search(body) or _DURATION.search(body))
+    if wanted == "duration":
+        return bool(_DURATION.search(body) or _WHEN.search(body))
+    if wanted in ("count", "amount"):
+        return has_number(question, body)
+    if wanted == "person":
+        return _has_person(question, body)
+    return bool(_new_names(question, body) or _CJK_NAME.search(body))
+
+
+def has_number(question: Question, text: str) -> bool:
+    """Whether a text holds a number that is neither a year nor already in the question."""
+    asked = {term.text for term in question.terms if term.kind in ("number", "year")}
+    numbers = [token for token in tokens(text) if token.kind == "number"]
+    if any(token.text not in asked and not is_year(token) for token in numbers):
+        return True
+    return bool(_NUMBER_WORD.search(text)) or bool(_MONEY.search(text) and numbers)
+
+
+def states_money(text: str) -> bool:
+    """Whether a text holds an amount of money, or says that something is free."""
+    return bool(_MONEY.search(text))
+
+
+def nearness(question: Question, text: str) -> float:
+    """1 when a new number stands next to what is counted or measured, less with the distance, 0 without any."""
+    row = tokens(_MARKER.sub("", text, count=1))
+    asked = {term.text for term in question.terms if term.kind in ("number", "year")}
+    numbers = [at for at, token in enumerate(row) if token.kind == "number" and token.text not in asked and not is_year(token)]
+    matter = next((term for term in question.terms if term.strict and not term.is_entity), None)
+    if matter is None or not numbers:
+        return 0.0
+    places = [
+        at for at, token in enumerate(row) if token.kind in ("word", "cjk") and likeness(matter, token.surface, question.language) > 0
+    ]
+    gaps = [abs(place - number) for place in places for number in numbers]
+    return max(0.0, 1.0 - 0.2 * (min(gaps) - 1)) if gaps else 0.0
+
+
+def _has_person(question: Question, text: str) -> bool:
+    fresh = _new_names(question, text)
+    if question.identity:
+        known = _asked_words(question)
+        runs = [run for run in fresh if len(run) >= 2 and not any(word in known for word in run)]
+        return bool(runs) or bool(_SURNAME.search(text))
+    if fresh or _SURNAME.search(text):
+        return True
+    asked = _asked_words(question)
+    return any(match.group().casefold() not in asked for match in _ROLE.finditer(text))
+
+
+def names_person(question: Question, text: str) -> bool:
+    """Whether a text holds what surely is a person or an office: two names in a row, or a role."""
+    asked = _asked_words(question)
+    if any(len(run) >= 2 for run in _new_names(question, text)) or _SURNAME.search(text):
+        return True
+    return any(match.group().casefold() not in asked for match in _ROLE.finditer(text))
+
+
+def _asked_words(question: Question) -> frozenset[str]:
+    return frozenset(token.text for token in tokens(question.text))
+
+
+def _new_names(question: Question, text: str) -> list[tuple[str, ...]]:
+    """Runs of capitalised words that the question does not hold, without one that only opens a sentence."""
+    asked = _asked_words(question)
+    runs: list[list[Token]] = []
+    last: Token | None = None
+    for token in tokens(text):
+        if token.kind != "word" or not token.surface[:1].isupper() or _is_plain(token, question.language):
+            continue
+        if last and runs and text[last.end : token.start] in (" ", "\n"):
+            runs[-1].append(token)
+        else:
+            runs.append([token])
+        last = token
+    found: list[tuple[str, ...]] = []
+    for run in runs:
+        opens = not text[: run[0].start].strip(" \n-*•#|_0123456789.)")
+        kept = run[1:] if opens and len(run) == 1 else run
+        fresh = [token for token in kept if token.text not in asked]
+        if fresh and len(fresh) * 2 >= len(kept):
+            found.append(tuple(token.text for token in kept))
+    return found
+
+
+def _is_plain(token: Token, language: Language) -> bool:
+    """Whether a capitalised word is none of a name: a function word, a month, a role, an everyday word."""
+    if token.text in word_set("stop", language) or _ROLE.fullmatch(token.surface):
+        return True
+    return bool(concepts_of(token.text, language)) or bool(_WHEN.fullmatch(token.surface))

@@ -1,0 +1,305 @@
+"""A document as passages that can be quoted: sentences, list items, table rows, each with what stands over it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from leadline.research.extractive.language import language_of
+
+PassageKind = Literal["sentence", "item", "row", "answer", "block"]
+MAX_QUOTE = 600
+"""Characters of the longest quote."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of the document's text, `end` exclusive."""
+
+    start: int
+    end: int
+
+    def of(self, text: str) -> str:
+        return text[self.start : self.end]
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Something that can be quoted as it stands."""
+
+    span: Span
+    text: str
+    kind: PassageKind
+    headings: tuple[str, ...]
+    """Headings over it, outermost first, without the title of the document."""
+    lead: str = ""
+    """The line that introduces its list, or the head of its table."""
+    head: Span | None = None
+    """Of a table row: the row with the names of the columns."""
+    near: str = ""
+    """The other sentences of its paragraph."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    start: int
+    end: int
+    text: str
+
+    @property
+    def bare(self) -> str:
+        return self.text.strip()
+
+
+@dataclass
+class _Block:
+    kind: Literal["heading", "item", "row", "prose"]
+    start: int
+    end: int
+    level: int = 0
+
+
+_ITEM = re.compile(r"\s*(?:[-*•‣◦·–]\s+|\(?\d{1,3}[.)]\s+|\(?[a-z]\)\s+|[①-⑳])(?=\S)")
+_HASH = re.compile(r"\s{0,3}(#{1,6})\s+\S")
+_NUMBERED = re.compile(r"\s*(?:\d{1,2}\.)*\d{1,2}\.?\s+[A-ZÄÖÜ]\S*(?:\s+\S+){0,7}$|\s*(?:第[一二三四五六七八九十\d]+[章条節节]|[一二三四五六七八九十]、)\s*\S{0,30}$")
+_RULE_ROW = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
+_UNDERLINE = re.compile(r"\s*(?:={3,}|-{3,})\s*$")
+_QUESTION = re.compile(r"\s*(?:\*\*)?(?:Q|F|Question|Frage|Pregunta|问|質問)\s*[:：.]", re.IGNORECASE)
+_ANSWER = re.compile(r"\s*(?:\*\*)?(?:A|R|Answer|Antwort|Réponse|Respuesta|答|回答)\s*[:：.]", re.IGNORECASE)
+_CLOSED = re.compile(r"[.!?。！？:：;；]['\"”’)\]*_]*$")
+_CLOSING = re.compile(r"(?:\*\*|__|[*_\"”’»)\]])+(?=\s|$)")
+_MIN_BROKEN = 40
+"""Characters of a line that may go on after a blank line, as in documents where every line is a paragraph."""
+_TABLED = (".csv", ".tsv")
+
+
+@lru_cache(maxsize=256)
+def passages(text: str, location: str = "") -> tuple[Passage, ...]:
+    """Everything of a document that can be quoted, in order, then lists and short sections as wholes."""
+    if location.casefold().endswith(_TABLED):
+        return tuple(_delimited(text))
+    blocks = _blocks(text)
+    single: list[Passage] = []
+    whole: list[Passage] = []
+    headings: list[tuple[int, str]] = []
+    lead: _Block | None = None
+    at = 0
+    while at < len(blocks):
+        block = blocks[at]
+        if block.kind == "heading":
+            headings = [one for one in headings if one[0] < block.level]
+            headings.append((block.level, _clean_heading(text[block.start : block.end])))
+            lead, at = None, at + 1
+            continue
+        path = tuple(name for _, name in headings)
+        group = _group(blocks, at)
+        if block.kind == "row":
+            single.extend(_rows(text, group, path))
+        elif block.kind == "item":
+            found = list(_items(text, group, path, lead))
+            single.extend(found)
+            whole.extend(_whole(text, lead or group[0], group[-1], path))
+        else:
+            single.extend(_prose(text, block, path, lead))
+            whole.extend(_whole(text, block, block, path))
+        is_lead = block.kind == "prose" and text[block.start : block.end].rstrip().rstrip("*_").endswith((":", "："))
+        lead = block if is_lead else None
+        at += len(group)
+    return tuple(single + whole)
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    at = 0
+    for line in text.split("\n"):
+        yield _Line(at, at + len(line), line)
+        at += len(line) + 1
+
+
+def _blocks(text: str) -> list[_Block]:
+    """Headings, items, table rows and paragraphs, in order."""
+    blocks: list[_Block] = []
+    lines = list(_lines(text))
+    open_block: _Block | None = None
+    for number, line in enumerate(lines):
+        following = lines[number + 1].text if number + 1 < len(lines) else ""
+        if not line.bare or _RULE_ROW.fullmatch(line.text) or _UNDERLINE.fullmatch(line.text):
+            open_block = _kept_open(open_block, lines, number)
+            continue
+        if open_block is None and _goes_on(line, blocks, lines, number):
+            open_block = blocks[-1]
+        made = _opened(line, following, blocks, open_block)
+        if made is None:
+            assert open_block is not None
+            open_block.end = line.end
+            continue
+        blocks.append(made)
+        open_block = made if made.kind in ("item", "prose") else None
+    return blocks
+
+
+def _kept_open(block: _Block | None, lines: Sequence[_Line], number: int) -> _Block | None:
+    """An item goes on after a blank line when the next line is set in under it and is no item itself."""
+    if block is None or block.kind != "item" or number + 1 >= len(lines):
+        return None
+    following = lines[number + 1].text
+    indented = following[:2].isspace() and bool(following.strip())
+    return block if indented and not _ITEM.match(following) else None
+
+
+def _goes_on(line: _Line, blocks: Sequence[_Block], lines: Sequence[_Line], number: int) -> bool:
+    """Whether a line ends a sentence that a blank line broke off."""
+    if not blocks or blocks[-1].kind != "prose" or number < 2 or lines[number - 1].bare:
+        return False
+    before = lines[number - 2].bare
+    broken = len(before) >= _MIN_BROKEN and not _CLOSED.search(before) and not before.endswith("*")
+    return broken and blocks[-1].end <= lines[number - 2].end and not _HASH.match(line.text)
+
+
+def _opened(line: _Line, following: str, blocks: Sequence[_Block], block: _Block | None) -> _Block | None:
+    """The block that a line begins; None when it goes on with the open one."""
+    start = line.start + len(line.text) - len(line.text.lstrip())
+    end = line.start + len(line.text.rstrip())
+    hashes = _HASH.match(line.text)
+    if hashes:
+        return _Block("heading", start, end, len(hashes[1]))
+    if line.bare.startswith("|") or (line.bare.count("|") >= 2 and line.bare.endswith("|")):
+        return _Block("row", start, end)
+    if _UNDERLINE.fullmatch(following) and len(line.bare) < 100 and block is None:
+        return _Block("heading", start, end, 1 if "=" in following else 2)
+    if block is None and _is_plain_heading(line, following, first=not blocks):
+        return _Block("heading", start, end, 1 if not blocks else 2)
+    if _ITEM.match(line.text):
+        return _Block("item", start, end)
+    if block is None or _QUESTION.match(line.text):
+        return _Block("prose", start, end)
+    return None
+
+
+def _is_plain_heading(line: _Line, following: str, *, first: bool) -> bool:
+    """Whether a line of plain text is a heading by its look: short, not closed, numbered, bold or in capitals."""
+    bare = line.bare
+    if len(bare) > 90 or _CLOSED.search(bare):
+        return False
+    if first:
+        return len(bare.split()) <= 14
+    if bare.startswith("**") and bare.endswith("**") and bare.count("**") == 2 and "|" not in bare:
+        return True
+    if _NUMBERED.fullmatch(line.text):
+        return not (following.strip() and _ITEM.match(following))
+    letters = [letter for letter in bare if letter.isalpha()]
+    if len(letters) > 3 and all(letter.isupper() for letter in letters if letter.lower() != letter.upper()):
+        return any(letter.isupper() for letter in letters)
+    return not following.strip() and len(bare.split()) <= 8 and bare[:1].isupper()
+
+
+def _group(blocks: Sequence[_Block], at: int) -> list[_Block]:
+    """The run of items, or of rows, that begins at `at`; one block of prose."""
+    kind = blocks[at].kind
+    if kind == "prose":
+        return [blocks[at]]
+    end = at
+    while end < len(blocks) and blocks[end].kind == kind:
+        end += 1
+    return list(blocks[at:end])
+
+
+def _rows(text: str, group: Sequence[_Block], path: tuple[str, ...]) -> Iterator[Passage]:
+    head = Span(group[0].start, group[0].end)
+    header = head.of(text) if len(group) > 1 else ""
+    for block in group[1:] if len(group) > 1 else group:
+        yield Passage(
+            Span(block.start, block.end),
+            text[block.start : block.end],
+            "row",
+            path,
+            lead=header,
+            head=head if header else None,
+        )
+
+
+def _items(text: str, group: Sequence[_Block], path: tuple[str, ...], lead: _Block | None) -> Iterator[Passage]:
+    introduction = text[lead.start : lead.end] if lead else ""
+    for block in group:
+        yield from _cut(text, block, "item", path, introduction)
+
+
+def _prose(text: str, block: _Block, path: tuple[str, ...], lead: _Block | None) -> Iterator[Passage]:
+    introduction = text[lead.start : lead.end] if lead else ""
+    asked = _QUESTION.match(text[block.start : block.end])
+    if asked and any(_ANSWER.match(line) for line in text[block.start : block.end].splitlines()[1:]):
+        yield from _cut(text, block, "answer", path, introduction)
+        return
+    sentences = list(_sentences(text, block))
+    for at, span in enumerate(sentences):
+        near = " ".join(one.of(text) for place, one in enumerate(sentences) if abs(place - at) in (1, 2))
+        if span.end - span.start <= MAX_QUOTE:
+            yield Passage(span, span.of(text), "sentence", path, introduction, near=near)
+    for first, second in zip(sentences, sentences[1:], strict=False):
+        both = Span(first.start, second.end)
+        if len(sentences) > 2 and both.end - both.start <= MAX_QUOTE:
+            yield Passage(both, both.of(text), "block", path, introduction)
+
+
+def _cut(text: str, block: _Block, kind: PassageKind, path: tuple[str, ...], lead: str) -> Iterator[Passage]:
+    """A block as one passage, or its sentences where it is too long for a quote."""
+    if block.end - block.start <= MAX_QUOTE:
+        yield Passage(Span(block.start, block.end), text[block.start : block.end], kind, path, lead)
+        return
+    for span in _sentences(text, block):
+        if span.end - span.start <= MAX_QUOTE:
+            yield Passage(span, span.of(text), kind, path, lead)
+
+
+def _whole(text: str, first: _Block, last: _Block, path: tuple[str, ...]) -> Iterator[Passage]:
+    """A list with its introduction, or a paragraph, as one quote, where it is short enough."""
+    span = Span(first.start, last.end)
+    if first is last and len(_sentences(text, first)) < 2:
+        return
+    if span.end - span.start <= MAX_QUOTE:
+        yield Passage(span, span.of(text), "block", path)
+
+
+def _sentences(text: str, block: _Block) -> list[Span]:
+    """The sentences of a block; a line break inside is a space."""
+    from sentencex import get_sentence_boundaries  # noqa: PLC0415 - loaded when the first document is read
+
+    flat = text[block.start : block.end].replace("\n", " ")
+    found: list[Span] = []
+    for boundary in get_sentence_boundaries(language_of(flat), flat):
+        start, end = int(boundary["start_index"]), int(boundary["end_index"])
+        piece = flat[start:end]
+        if not piece.strip():
+            continue
+        closing = _CLOSING.match(piece)
+        if closing and found:
+            found[-1] = Span(found[-1].start, block.start + start + closing.end())
+            start += closing.end()
+            piece = flat[start:end]
+            if not piece.strip():
+                continue
+        begin = block.start + start + len(piece) - len(piece.lstrip())
+        stop = block.start + start + len(piece.rstrip())
+        first = text[begin : begin + 1]
+        if found and (first.islower() or first.isdigit() or first in ")]"):
+            found[-1] = Span(found[-1].start, stop)
+        else:
+            found.append(Span(begin, stop))
+    return found
+
+
+def _delimited(text: str) -> Iterator[Passage]:
+    """The lines of a table in CSV, each with the first line as its head."""
+    lines = [line for line in _lines(text) if line.bare]
+    if not lines:
+        return
+    head = Span(lines[0].start, lines[0].end)
+    for line in lines[1:]:
+        if len(line.text) <= MAX_QUOTE:
+            yield Passage(Span(line.start, line.end), line.text, "row", (), head.of(text), head)
+
+
+def _clean_heading(text: str) -> str:
+    return " ".join(text.strip().strip("#*_ ").replace("**", "").split())

@@ -1,0 +1,328 @@
+"""From the answers in all documents to the few quotes that are recorded, in order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from leadline.research.extractive.answer import Document, Library, Match, answers_in, ranked, worth
+from leadline.research.extractive.facets import sub_questions
+from leadline.research.extractive.kinds import names_person
+from leadline.research.extractive.passages import Span
+from leadline.research.extractive.question import Question, TimeSpan, read_question
+from leadline.research.sources.dates import HEAD_CHARS, dates_in
+from leadline.research.sources.versions import DocInfo, Version, relate_versions
+
+MAX_QUOTES = 4
+MAX_SERIES = 6
+CLOSE = 0.12
+"""How much less worth than the best one a further answer may have."""
+CLOSE_ABROAD = 0.18
+NEEDED_BLOCK = 0.15
+"""How much more of the question a list or paragraph has to cover than each of its parts."""
+SHINGLE = 3
+ALIKE = 0.75
+
+QuoteRole = Literal["answer", "head", "older", "statement"]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A stretch of a document that will be recorded as evidence."""
+
+    document: Document
+    span: Span
+    role: QuoteRole
+    """`answer`; `head`: what names the columns or the document of the answer before it; `older`: an answer of a
+    superseded version; `statement`: where that version says what it is."""
+    claim: str
+    """What stands over the quote, and the quote in plain words."""
+
+    @property
+    def text(self) -> str:
+        return self.span.of(self.document.text)
+
+
+@dataclass(frozen=True)
+class FacetAnswer:
+    """What was found for one facet."""
+
+    question: str
+    chosen: tuple[Chosen, ...] = ()
+    missing: tuple[str, ...] = ()
+    """Questions that stayed without an answer; the facet itself or parts of it."""
+    versions: tuple[Version, ...] = field(default=())
+
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        return tuple(dict.fromkeys(one.document for one in self.chosen))
+
+
+def answer_facet(text: str, library: Library, *, documents: int | None = None) -> FacetAnswer:
+    """The quotes that answer a facet; when it has none as a whole, those that answer its parts.
+
+    Args:
+        text: the facet as a question.
+        library: the documents that searches returned.
+        documents: how many documents may be read; None: any number.
+    """
+    question = read_question(text)
+    whole = _answer(question, library, documents)
+    parts = sub_questions(text)
+    if whole or not parts:
+        return FacetAnswer(text, tuple(whole), () if whole else (text,), _versions(library))
+    chosen: list[Chosen] = []
+    missing: list[str] = []
+    for part in parts:
+        found = _answer(read_question(part), library, documents)
+        chosen.extend(one for one in found if one not in chosen)
+        if not found:
+            missing.append(part)
+    if not chosen:
+        missing = [text]
+    return FacetAnswer(text, tuple(chosen), tuple(missing), _versions(library))
+
+
+def _versions(library: Library) -> tuple[Version, ...]:
+    return tuple(
+        relate_versions(
+            [DocInfo(one.source, one.title, one.location, one.published, one.text) for one in library.documents]
+        )
+    )
+
+
+def _answer(question: Question, library: Library, documents: int | None) -> list[Chosen]:
+    found = {document.source: answers_in(question, document, library) for document in library.documents}
+    older = {version.older: version.newer for version in _versions(library)}
+    if question.span:
+        return _series(question, library, found, older, question.span, documents)
+    pool = [
+        one
+        for source, matches in found.items()
+        if not _outdated(source, older, found)
+        for one in _without_needless_blocks(matches)
+    ]
+    if question.wanted == "person" and any(names_person(question, one.passage.text) for one in pool):
+        pool = [one for one in pool if names_person(question, one.passage.text)]
+    best = _best(question, pool, documents)
+    chosen: list[Chosen] = []
+    for match in best:
+        chosen.extend(_with_head(match))
+        for source, newer in older.items():
+            if newer == match.document.source and found.get(source) and match == _first_of(best, newer):
+                chosen.extend(_older(found[source][0], match))
+    return chosen
+
+
+def _without_needless_blocks(matches: Sequence[Match]) -> list[Match]:
+    """The answers of one document, without the wholes of which a part answers about as well."""
+    best = max((one.score for one in matches if one.passage.kind != "block"), default=0.0)
+    return [one for one in matches if one.passage.kind != "block" or one.score > best + NEEDED_BLOCK]
+
+
+def _outdated(source: str, older: dict[str, str], found: dict[str, list[Match]]) -> bool:
+    """Whether a newer version of the document answers the question."""
+    seen: set[str] = set()
+    while source in older and source not in seen:
+        seen.add(source)
+        source = older[source]
+        if found.get(source):
+            return True
+    return False
+
+
+def _first_of(matches: Sequence[Match], source: str) -> Match | None:
+    return next((one for one in matches if one.document.source == source), None)
+
+
+def _best(question: Question, pool: Sequence[Match], documents: int | None) -> list[Match]:
+    """The best answers, without overlaps and near-duplicates, newest first among issues of one series."""
+    order = ranked(question, pool)
+    if not order:
+        return []
+    top = worth(question, order[0])
+    kept: list[Match] = []
+    for match in order:
+        if len(kept) == MAX_QUOTES:
+            break
+        margin = CLOSE if any(match.document == one.document for one in kept) else CLOSE_ABROAD
+        if worth(question, match) < top - margin:
+            continue
+        if any(_repeats(match, one) for one in kept):
+            continue
+        if documents is not None and len({one.document.source for one in (*kept, match)}) > documents:
+            continue
+        kept.append(match)
+    return _newest_first(question, kept)
+
+
+def _newest_first(question: Question, kept: list[Match]) -> list[Match]:
+    """Answers worth about the same, with the newer document first where both are dated."""
+    top = worth(question, kept[0])
+    level = [one for one in kept if worth(question, one) >= top - CLOSE / 2]
+    rest = [one for one in kept if one not in level]
+    dated = sorted(
+        level, key=lambda one: one.document.dated.date if one.document.dated else "", reverse=True
+    )
+    timed = any(term.kind == "year" for term in question.terms)
+    if all(one.document.dated for one in level) and not timed:
+        level = dated
+    return level + rest
+
+
+def _repeats(one: Match, other: Match) -> bool:
+    if one.document == other.document:
+        first, second = one.passage.span, other.passage.span
+        if first.start < second.end and second.start < first.end:
+            return True
+    return alike(one.passage.text, other.passage.text)
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether two quotes say nearly the same in the same words; different figures make them different."""
+    if sorted(re.findall(r"\d+", one)) != sorted(re.findall(r"\d+", other)):
+        return False
+    first, second = _shingles(one), _shingles(other)
+    smaller = min(len(first), len(second))
+    return bool(smaller) and len(first & second) / smaller >= ALIKE
+
+
+def _shingles(text: str) -> frozenset[tuple[str, ...]]:
+    words = re.findall(r"\w", text) if _is_dense(text) else re.findall(r"\w+", text.casefold())
+    size = min(SHINGLE, max(1, len(words)))
+    return frozenset(tuple(words[at : at + size]) for at in range(len(words) - size + 1))
+
+
+def _is_dense(text: str) -> bool:
+    return bool(re.search(r"[\u3040-\u30ff\u3400-\u9fff]{6,}", text))
+
+
+def _series(
+    question: Question,
+    library: Library,
+    found: dict[str, list[Match]],
+    older: dict[str, str],
+    span: TimeSpan,
+    documents: int | None,
+) -> list[Chosen]:
+    """One answer for each document of the time that was asked for, in the order of their dates."""
+    points: list[tuple[str, Match]] = []
+    for document in library.documents:
+        if _outdated(document.source, older, found):
+            continue
+        for match in _without_needless_blocks(found[document.source]):
+            period = _period(match, span)
+            if period:
+                points.append((period, match))
+                break
+    if span.first is not None and not points:
+        return []
+    if sum(bool(match.document.dated) for _, match in points) >= 2:
+        points = [one for one in points if one[1].document.dated]
+    top = max((worth(question, match) for _, match in points), default=0.0)
+    kept = [one for one in points if worth(question, one[1]) >= top - CLOSE_ABROAD]
+    kept = sorted(kept, key=lambda one: -worth(question, one[1]))[: min(MAX_SERIES, documents or MAX_SERIES)]
+    kept.sort(key=lambda one: (one[0], one[1].document.rank))
+    unlike: list[Match] = []
+    for _, match in kept:
+        if not any(_repeats(match, other) for other in unlike):
+            unlike.append(match)
+    several = len({match.document.source for match in unlike}) > 1
+    return [one for match in unlike for one in _with_head(match, name_document=several)]
+
+
+def _period(match: Match, span: TimeSpan) -> str | None:
+    """The time that an answer is about, when it lies in the span: of the document, else of the passage."""
+    stated = [date.iso for date in dates_in(match.passage.text)]
+    title = [date.iso for date in dates_in(match.document.title)]
+    dated = [match.document.dated.date] if match.document.dated else []
+    candidates = title or dated or stated
+    if span.first is None and span.last is None:
+        return (candidates or [""])[0] or "0000"
+    for period in (*candidates, *stated):
+        if span.holds(int(period[:4])):
+            return period
+    return None
+
+
+def _with_head(match: Match, *, name_document: bool = False) -> list[Chosen]:
+    """A match as evidence, followed by the head of its table or of its document."""
+    chosen = [Chosen(match.document, match.passage.span, "answer", claim_of(match))]
+    if match.passage.head is not None:
+        head = match.passage.head
+        names = plain(head.of(match.document.text))
+        chosen.append(Chosen(match.document, head, "head", f"{match.document.title}: {names}"))
+    if name_document:
+        opening = opening_of(match.document)
+        if opening:
+            chosen.append(Chosen(match.document, opening, "head", plain(opening.of(match.document.text))))
+    return chosen
+
+
+def _older(match: Match, newer: Match) -> list[Chosen]:
+    """The answer of an older version, when it says something else, and where that version says what it is."""
+    if alike(match.passage.text, newer.passage.text):
+        return []
+    chosen = [Chosen(match.document, match.passage.span, "older", claim_of(match))]
+    if match.passage.head is not None:
+        chosen.append(Chosen(match.document, match.passage.head, "head", match.document.title))
+    opening = opening_of(match.document)
+    if opening:
+        chosen.append(Chosen(match.document, opening, "statement", plain(opening.of(match.document.text))))
+    return chosen
+
+
+def opening_of(document: Document) -> Span | None:
+    """The first lines of a document, which name it and its date; None where it begins with something else."""
+    text = document.text
+    start = len(text) - len(text.lstrip())
+    end = start
+    for line in _offset_lines(text[:HEAD_CHARS]):
+        begin, stop = line
+        content = text[begin:stop].strip()
+        if not content:
+            continue
+        listed = content.startswith(("- ", "* ", "|", "##")) or re.match(r"\d+[.)]\s", content)
+        if begin > start and (listed or stop - start > 320):
+            break
+        end = stop
+        if begin > start and not content.startswith(("*", "_", "#", ">")) and len(content) > 100:
+            break
+    return Span(start, end) if end > start and end - start <= 600 else None
+
+
+def _offset_lines(text: str) -> Iterable[tuple[int, int]]:
+    at = 0
+    for line in text.split("\n"):
+        yield at, at + len(line.rstrip())
+        at += len(line) + 1
+
+
+def claim_of(match: Match) -> str:
+    """What a quote establishes: the title and headings over it, then its own words."""
+    over = [match.document.title, *(name for name in match.passage.headings if name not in match.document.title)]
+    if match.passage.lead and match.passage.kind != "row":
+        over.append(plain(match.passage.lead).rstrip(":："))
+    return f"{' › '.join(over)}: {plain(match.passage.text)}"[:1000]
+
+
+_MARK = re.compile(r"^\s*(?:[-*•‣◦·–]\s+|\(?\d{1,3}[.)]\s+|#{1,6}\s+|>\s+)+")
+
+
+def plain(text: str) -> str:
+    """A quote as a sentence: without the mark of its list or heading, on one line."""
+    stripped = _MARK.sub("", text.strip())
+    if stripped.startswith("|"):
+        stripped = " | ".join(cells(stripped))
+    line = " ".join(stripped.split())
+    for mark in ("**", "__"):
+        if line.count(mark) % 2:
+            line = line.removeprefix(mark) if line.startswith(mark) else line.removesuffix(mark)
+    return line or " ".join(text.split())
+
+
+def cells(row: str) -> list[str]:
+    """The cells of a row of a Markdown table."""
+    return [cell.strip() for cell in row.strip().strip("|").split("|")]

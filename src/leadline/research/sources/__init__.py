@@ -1,0 +1,1 @@
+"""What documents say about themselves: their dates, and which is a newer version of which."""
