@@ -15,7 +15,7 @@ from leadline.core.tools.errors import BadToolSpec
 from leadline.core.tools.invocation import ToolInvocation
 from leadline.core.tools.spec import NO_EFFECT, ParallelRule, SideEffect, Tool, ToolOutput
 
-Answer: TypeAlias = ToolOutput | JsonValue
+Answer: TypeAlias = "ToolOutput | JsonValue"
 
 
 def tool_from_function(

@@ -10,7 +10,6 @@ log the pipeline was given.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from leadline.core.llm.jsonvalue import JsonObject, JsonValue
@@ -167,7 +166,7 @@ def _rendered(output: ToolOutput) -> str:
     value: JsonValue = output.value
     if value is None or isinstance(value, str):
         return value or ""
-    return canonical(value).decode() if isinstance(value, Mapping) or value else str(value)
+    return canonical(value).decode()
 
 
 async def _stored(ctx: Context, content: str) -> str | None:

@@ -31,12 +31,24 @@ def cleaned(schema: JsonObject, *, close_all: bool = False) -> dict[str, object]
     defs = schema.get("$defs")
     definitions = cast("Mapping[str, object]", defs) if isinstance(defs, Mapping) else dict[str, object]()
     cleaner = _Cleaner(definitions, close_all)
-    made = cleaner.schema({key: value for key, value in schema.items() if key != "$defs"}, frozenset())
+    made = cleaner.schema(_unfolded(schema, definitions), frozenset())
     result = cast("dict[str, object]", made)
     _close(result)
     if cleaner.kept or cleaner.unresolved:
         result["$defs"] = cleaner.definitions()
     return result
+
+
+def _unfolded(schema: JsonObject, definitions: Mapping[str, object]) -> JsonObject:
+    """The root without definitions, itself never a bare reference: providers ask for an object there."""
+    root = {key: value for key, value in schema.items() if key != "$defs"}
+    for _ in definitions:
+        target = definitions.get(str(root.get("$ref", "")).removeprefix(_DEFS))
+        if not isinstance(target, Mapping):
+            break
+        beside = {key: value for key, value in root.items() if key != "$ref"}
+        root = {**cast("Mapping[str, object]", target), **beside}
+    return root
 
 
 class _Cleaner:
