@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 
 import msgspec
@@ -39,7 +40,7 @@ class LeakFilter:
         self._marks = tuple(
             sorted({tag for pair in rules.tags for tag in pair if tag}, key=len, reverse=True)
         )
-        self._runs = re.compile(f"(?:{'|'.join(map(re.escape, self._marks))}|[<>/|\\s])+")
+        self._starts = frozenset(mark[0] for mark in self._marks)
         self._held = ""
         self._calls = False
         self._bare: str | None = ""
@@ -74,6 +75,8 @@ class LeakFilter:
     def _safe(self) -> int:
         """How much of the held text can be neither a leak nor a scrap."""
         held = self._held
+        if self._starts.isdisjoint(held):
+            return _before_scraps(held, len(held))
         for opening, _ in self._rules.tags:
             at = held.find(opening)
             while at >= 0:
@@ -81,7 +84,7 @@ class LeakFilter:
                 if not after or after[0] in "{[<":
                     return _before_scraps(held, at)
                 at = held.find(opening, at + 1)
-        end = len(held) - _partial(held, self._marks)
+        end = len(held) - self._partial(held)
         while end:
             mark = next((mark for mark in self._marks if held.endswith(mark, 0, end)), None)
             if mark is None and held[end - 1] not in _SCRAPS:
@@ -89,15 +92,31 @@ class LeakFilter:
             end -= len(mark or " ")
         return end
 
+    @cached_property
+    def _runs(self) -> re.Pattern[str]:
+        """Runs of marks and scraps. Made when needed: most streams hold no tag."""
+        marks = "|".join(map(re.escape, self._marks))
+        return re.compile(rf"(?:{marks}|[<>/|\s])+")
+
+    @cached_property
+    def _prefixes(self) -> frozenset[str]:
+        return frozenset(mark[:size] for mark in self._marks for size in range(1, len(mark)))
+
+    def _partial(self, text: str) -> int:
+        """Length of the longest end of ``text`` that a mark begins with."""
+        longest = len(self._marks[0]) - 1
+        ends = (text[at:] for at in range(max(0, len(text) - longest), len(text)) if text[at] in self._starts)
+        return max((len(end) for end in ends if end in self._prefixes), default=0)
+
     def _without_residue(self) -> str:
         """The held text without the tags that stand beside real calls."""
         held, self._held = self._held, ""
         leak = _find_leak(held, self._rules)
         if leak is not None:
             held = held[: leak.start]
-        if not any(mark in held for mark in self._marks) and not _partial(held, self._marks) > 1:
+        if not any(mark in held for mark in self._marks) and not self._partial(held) > 1:
             return held
-        cut = held[: len(held) - _partial(held, self._marks)]
+        cut = held[: len(held) - self._partial(held)]
 
         def kept(run: re.Match[str]) -> str:
             if not any(mark in run.group() for mark in self._marks):
@@ -199,16 +218,6 @@ def _is_bare(text: str, rules: LeakRules) -> bool:
     members = cast("Mapping[str, object]", value)
     wanted = set(members) in ({"name", "arguments"}, {"name", "parameters"})
     return wanted and _call(members, rules) is not None
-
-
-def _partial(text: str, marks: tuple[str, ...]) -> int:
-    """Length of the longest end of ``text`` that a mark begins with."""
-    longest = max(map(len, marks)) - 1
-    for size in range(min(longest, len(text)), 0, -1):
-        end = text[-size:]
-        if any(mark.startswith(end) and mark != end for mark in marks):
-            return size
-    return 0
 
 
 def _before_scraps(text: str, end: int) -> int:

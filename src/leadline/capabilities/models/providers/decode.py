@@ -39,6 +39,7 @@ class ChatDecoder:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
+        self._usage_roots = frozenset(path.partition(".")[0] for path in profile.usage.paths)
         self._reason: str | None = None
         self._refusal = False
         self._usage: Usage | None = None
@@ -96,8 +97,8 @@ class ChatDecoder:
         error = members.get("error") or choice.get("error")
         if error:
             return self._fail(event_failure(self._profile, error))
-        usage = read_usage(members, self._profile.usage)
-        self._usage = usage if usage is not None else self._usage
+        if not self._usage_roots.isdisjoint(members):
+            self._usage = read_usage(members, self._profile.usage) or self._usage
         if not choice or self._reason is not None:
             return []
         delta = as_object(choice.get("delta")) or as_object(choice.get("message"))
