@@ -4,6 +4,7 @@ LeadlineError
 └── SubagentError
     ├── SubagentDepthError        the child would be deeper than allowed
     ├── OutputSchemaError         the wanted output cannot be asked for; lists all violations
+    ├── DuplicateDriver           the name is taken
     ├── UnknownDriver             no driver of that name
     ├── UnsupportedCapability     the driver cannot do what the request needs
     └── SubagentNotStarted        the child's session or setup failed; nothing is left behind
@@ -40,6 +41,14 @@ class OutputSchemaError(SubagentError):
         """`violations` name the place inside the schema and what is wrong there."""
         super().__init__("the output schema cannot be used: " + "; ".join(violations))
         self.violations = tuple(violations)
+
+
+class DuplicateDriver(SubagentError):
+    """A subagent driver of that name is registered already."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"a subagent driver {name!r} is registered already; give one of them another name")
+        self.name = name
 
 
 class UnknownDriver(SubagentError):
