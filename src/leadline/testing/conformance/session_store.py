@@ -12,7 +12,7 @@ call stands for another process. It raises AssertionError where a promise is not
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar, TypeAlias, TypeVar
+from typing import ClassVar, TypeAlias, TypeVar, cast
 
 from leadline.core.llm.messages import AssistantMessage, Text, ToolCall, ToolMessage, UserMessage
 from leadline.core.session.codec import Header, chain, recompose
@@ -214,7 +214,7 @@ async def a_refused_event_leaves_no_trace(stores: Stores) -> None:
     session.append(Noted(text="kept"))
     wrong: list[Sequence[Event]] = [
         [Noted(text="secret")],
-        [Noted(text="x"), Noted(text=7)],  # pyright: ignore[reportArgumentType]  # the point of the check
+        [Noted(text="x"), Noted(text=cast("str", 7))],
         [Noted(text="\ud800")],
         [Noted(text="x", weight=float("nan"))],
         [TurnStart(turn=1), StepEnd(turn=1, step=1)],
