@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from leadline.research.verify.figures import agreement
-from leadline.research.verify.lexicon import LINKS
+from leadline.research.verify.lexicon import CONTRASTS, LINKS
 from leadline.research.verify.tokens import Token, tokens
 
-MAX_GAP = 4
-"""Words of the quote that may be left out between two words of the sentence."""
+MAX_ASIDE = 12
+"""Words of an aside ("..., which ..., ...", "(...)") that may be left out."""
 
 Equal = Callable[[Token, Token], bool]
 
@@ -96,7 +96,7 @@ def _next(token: Token, there: Sequence[Token], start: int, equal: Equal, *, fir
     for at in range(start, len(there)):
         here = there[at]
         if equal(token, here):
-            return at
+            return at if not left_out or there[at - 1].kind == "break" else None
         if first:
             return None
         if here.kind == "stop":
@@ -106,7 +106,7 @@ def _next(token: Token, there: Sequence[Token], start: int, equal: Equal, *, fir
                 return None
         elif here.kind != "break":
             left_out += 1
-            if here.weighs or here.key in LINKS or left_out > MAX_GAP:
+            if here.weighs or left_out > MAX_ASIDE or there[start].kind != "break":
                 return None
     return None
 
@@ -121,10 +121,18 @@ def _cut_off(there: Sequence[Token], found: Sequence[int | None]) -> bool:
     first, last = placed[0], placed[-1]
     before = _until_stop(there[first - 1 :: -1] if first else ())
     after = _until_stop(there[last + 1 :])
-    return _changes(before, borders=LINKS) or _changes(after, borders=LINKS | _CLAUSE_MARKS)
+    return _changes(before, _begins_clause) or _changes(after, _ends_clause)
 
 
-_CLAUSE_MARKS = frozenset(",;:，；：、")
+def _begins_clause(row: Sequence[Token], at: int) -> bool:
+    """Whether, read backwards, another statement ends here: "..., and", "... while"."""
+    token, beyond = row[at], row[at + 1 : at + 2]
+    return token.key in CONTRASTS or (token.key in LINKS and any(one.kind == "break" for one in beyond))
+
+
+def _ends_clause(row: Sequence[Token], at: int) -> bool:
+    """Whether another statement or an afterthought begins here."""
+    return row[at].kind == "break" or row[at].key in LINKS
 
 
 def _until_stop(row: Sequence[Token]) -> list[Token]:
@@ -133,11 +141,11 @@ def _until_stop(row: Sequence[Token]) -> list[Token]:
     return list(row[:end])
 
 
-def _changes(row: Sequence[Token], *, borders: frozenset[str]) -> bool:
-    """Whether leaving these out changes what is said: beyond the clause only reservations do."""
+def _changes(row: Sequence[Token], is_border: Callable[[Sequence[Token], int], bool]) -> bool:
+    """Whether leaving these out changes what is said: any word of the same clause, beyond it a reservation."""
     same_clause = True
-    for token in row:
-        same_clause = same_clause and token.key not in borders
-        if token.reserves or (token.weighs and same_clause):
+    for at, token in enumerate(row):
+        same_clause = same_clause and not is_border(row, at)
+        if token.reserves or (same_clause and token.kind in ("word", "figure")):
             return True
     return False

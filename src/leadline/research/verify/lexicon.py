@@ -65,8 +65,11 @@ RESERVATION = NEGATION | _words(
 )
 """Words that, left out of a sentence, change what it says."""
 
-LINKS = _words("and or but while whereas oder und aber während sowie &")
-"""Words that begin another statement within a sentence."""
+CONTRASTS = _words("while whereas but aber während")
+"""Words that begin another statement, whatever stands before them."""
+
+LINKS = CONTRASTS | _words("and und sowie &")
+"""Words after which another statement may begin, or the same one go on."""
 
 IGNORABLE = _words(
     "a an the this that these those also thus therefore then moreover furthermore in_addition "

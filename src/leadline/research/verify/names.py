@@ -14,7 +14,7 @@ _CODE = re.compile(
 _NOT_A_CODE = re.compile(
     r"\d[\d.,]*(?:st|nd|rd|th|s|[kKmMbBtTgGwWhHlLsSvVxXA%]|[kMGTm]?Wh?|[kKMGT]B|[kcmµ]?[mgl]|[kMG]?Hz|bn|mn|tn|ms|min|mAh|Ah|dB|pp|bp|bps)|[QHqh][1-4]|FY\d+|\d+-[a-z-]+|v\d[\d.]*"
 )
-_WORD = re.compile(r"[^\W\d_]+(?:['.&-][^\W\d_]+)*")
+_WORD = re.compile(r"(?<!\w)[^\W\d_]+(?:['.&-][^\W\d_]+)*")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 _LETTER = re.compile(r"[^\W\d_]")
 _OPENERS = frozenset(".!?:;\"'([{•*#|\n")

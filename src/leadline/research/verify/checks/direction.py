@@ -124,7 +124,8 @@ def _nearest(row: Sequence[Token], at: int) -> Token | None:
     for step in (-1, 1):
         position = at + step
         while 0 <= position < len(row) and row[position].kind not in ("stop", "break"):
-            if row[position].kind == "word" and direction(row[position].key) is not None:
+            side = direction(row[position].key) if row[position].kind == "word" else None
+            if side is not None and side[0] in _OF_AMOUNTS:
                 return row[position]
             position += step
     return None
@@ -169,6 +170,9 @@ def _without_denials(text: str) -> tuple[str, ...]:
         and token.key not in _AUXILIARY
     )
 
+
+_OF_AMOUNTS = (0, 1)
+"""The pairs of opposites that say something of an amount: up and down, above and below."""
 
 _AUXILIARY = frozenset({"do", "does", "did", "is", "are", "was", "were", "has", "have", "had", "be", "been"})
 

@@ -55,10 +55,11 @@ class WordingCheck:
     name = "wording"
     version = 1
     establishes = (
-        "A pass establishes that each sentence stands in one cited quote word for word, or with only light words left "
-        "out or taken from the request, in the same order, and that no negation, reservation, figure, name or word of "
-        "direction was dropped on the way. It cannot tell whether a circumstance that was left off (“among adults”) "
-        "mattered. It never judges a paraphrase: there it is unsure."
+        "A pass establishes that each sentence is a whole clause of one cited quote, word for word and in the same "
+        "order; that only articles, an aside between commas or brackets, or another clause were left off, none with a "
+        "negation or reservation in it; and that only words of the request were added, none of them a name, figure "
+        "or direction. It does not establish that the document is right. It never judges a paraphrase: there it is "
+        "unsure."
     )
 
     def run(self, sentence: Sentence, cited: Sequence[Cited], ledger: Ledger) -> CheckResult:
@@ -71,7 +72,7 @@ class WordingCheck:
                 return CheckResult("pass", f"it is the quote {one.quote.id}")
         if sum(len(tokens(part)) for part in sentence.parts) < 3:
             return CheckResult("unsure", "too short to say anything by itself")
-        spare = frozenset(word_key(word) for word in folded_words(ledger.request.words))
+        spare = frozenset(word_key(word) for word in folded_words(ledger.request.words) if len(word) > 3)
         carriers: list[str] = []
         for part in sentence.parts:
             carrier = _carrier(part, cited, spare)
