@@ -69,7 +69,9 @@ class ToolBench:
 
     async def call(self, name: str, arguments: JsonObject | str | None = None) -> ToolOutcome:
         """One call, id `c1`; text as arguments is sent as it is."""
-        text = arguments if isinstance(arguments, str) else msgspec.json.encode(dict(arguments or {})).decode()
+        text = (
+            arguments if isinstance(arguments, str) else msgspec.json.encode(dict(arguments or {})).decode()
+        )
         return await self.pipeline.call(ToolCall("c1", name, text), self.caller, self.log)
 
     async def run(self, *names: str) -> Sequence[ToolOutcome]:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from anyio import to_thread
+
 from leadline.core.llm.jsonvalue import JsonObject, JsonValue
 from leadline.core.llm.messages import ToolCall
 from leadline.core.session.blobs import Blobs
@@ -174,7 +176,7 @@ async def _stored(ctx: Context, content: str) -> str | None:
     if blobs is None:
         return None
     try:
-        return await blobs.put(content.encode())
+        return await to_thread.run_sync(blobs.put, content.encode())
     except Exception as error:  # noqa: BLE001 - the result is worth more than its full text
         ctx.report(error, "storing the full text of a tool result")
         return None

@@ -26,6 +26,7 @@ from leadline.kernel.scope import Scope
 
 pytestmark = pytest.mark.anyio
 
+
 @pytest.fixture
 async def root() -> AsyncIterator[Context]:
     async with Kernel(on_report=lambda report: None) as kernel:
@@ -66,7 +67,9 @@ async def test_the_order_of_mounting_changes_no_byte() -> None:
     assert len(seen) == 1
 
 
-async def test_a_scope_shadows_a_section_and_hides_it_from_others(root: Context, prompt: PromptSections) -> None:
+async def test_a_scope_shadows_a_section_and_hides_it_from_others(
+    root: Context, prompt: PromptSections
+) -> None:
     agent = Scope(label="agent")
     prompt.section(root, "persona", 0, "Everybody's.")
     prompt.section(root.scoped(agent), "persona", 0, "Mine.")
@@ -95,7 +98,9 @@ async def test_guidance_for_a_tool_goes_with_the_tool(root: Context, prompt: Pro
 # variables
 
 
-async def test_a_variable_is_replaced_and_its_value_is_not_looked_into(root: Context, prompt: PromptSections) -> None:
+async def test_a_variable_is_replaced_and_its_value_is_not_looked_into(
+    root: Context, prompt: PromptSections
+) -> None:
     prompt.variable(root, "who", "{{nobody}} \\{{x}}")
     prompt.section(root, "persona", 0, r"You are {{ who }}; {{who}}. \{{who}} {\"a\": {\"b\": 1}}")
     assert prompt.assemble(None).system == (
@@ -113,14 +118,18 @@ async def test_a_scope_gives_a_variable_its_own_value(root: Context, prompt: Pro
         prompt.assemble(None)
 
 
-async def test_an_unknown_variable_names_the_section_and_the_nearest(root: Context, prompt: PromptSections) -> None:
+async def test_an_unknown_variable_names_the_section_and_the_nearest(
+    root: Context, prompt: PromptSections
+) -> None:
     prompt.variable(root, "language", "en")
     prompt.section(root, "persona", 0, "Write {{langauge}}.")
     with pytest.raises(UnknownVariable, match=r"'persona'.*'langauge'.*did you mean 'language'"):
         prompt.assemble(None)
 
 
-@pytest.mark.parametrize("text", ["{{", "a {{b", "{{}}", "{{ }}", "{{Big}}", "{{a b}}", "{{a\nb}}", "{{1a}}", "{{a}"])
+@pytest.mark.parametrize(
+    "text", ["{{", "a {{b", "{{}}", "{{ }}", "{{Big}}", "{{a b}}", "{{a\nb}}", "{{1a}}", "{{a}"]
+)
 async def test_a_malformed_variable_is_refused_at_registration(
     root: Context, prompt: PromptSections, text: str
 ) -> None:
@@ -148,7 +157,9 @@ def test_no_template_leaves_half_a_variable(text: str) -> None:
 
 
 @pytest.mark.case("K09")
-async def test_two_assemblies_at_different_times_have_equal_bytes(root: Context, prompt: PromptSections) -> None:
+async def test_two_assemblies_at_different_times_have_equal_bytes(
+    root: Context, prompt: PromptSections
+) -> None:
     said = ["09:00", "09:01"]
 
     async def clock(scope: Scope | None) -> str:
@@ -185,7 +196,9 @@ def tool(name: str) -> Tool:
     return Tool(name, f"{name}.", {"type": "object"}, nothing)
 
 
-async def test_an_epoch_lasts_until_registrations_change_its_bytes(root: Context, prompt: PromptSections) -> None:
+async def test_an_epoch_lasts_until_registrations_change_its_bytes(
+    root: Context, prompt: PromptSections
+) -> None:
     tools, agent, other = ToolRegistry(), Scope(label="agent"), Scope(label="other")
     prompt.section(root, "persona", 0, "P")
     tools.register(root, tool("read"))
@@ -207,7 +220,9 @@ async def test_an_epoch_lasts_until_registrations_change_its_bytes(root: Context
     assert epoch.number == 3
 
 
-async def test_an_epoch_that_nothing_changed_is_not_assembled_again(root: Context, prompt: PromptSections) -> None:
+async def test_an_epoch_that_nothing_changed_is_not_assembled_again(
+    root: Context, prompt: PromptSections
+) -> None:
     class Counting:
         version = 1
         asked = 0
@@ -223,7 +238,9 @@ async def test_an_epoch_that_nothing_changed_is_not_assembled_again(root: Contex
     assert tools.asked == 1
 
 
-async def test_withdrawing_a_plugins_section_starts_a_new_epoch(root: Context, prompt: PromptSections) -> None:
+async def test_withdrawing_a_plugins_section_starts_a_new_epoch(
+    root: Context, prompt: PromptSections
+) -> None:
     async def apply(ctx: Context, config: None) -> None:
         prompt.section(ctx, "extra", 100, "More.")
 
@@ -256,7 +273,9 @@ def test_facts_that_no_longer_hold_are_cleared_once() -> None:
     assert snapshot_of(["a"]).change(CLEARED) is not None
 
 
-async def test_contexts_stand_in_order_and_one_that_raises_is_left_out_and_told(prompt: PromptSections) -> None:
+async def test_contexts_stand_in_order_and_one_that_raises_is_left_out_and_told(
+    prompt: PromptSections,
+) -> None:
     reports: list[Report] = []
 
     async def says(text: str | None) -> str | None:

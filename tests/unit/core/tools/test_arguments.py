@@ -13,7 +13,11 @@ from leadline.core.tools.arguments import Arguments, BadArguments, of_object, pa
 JSON_OBJECTS = st.dictionaries(
     st.text(),
     st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(),
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
         max_leaves=8,
     ),

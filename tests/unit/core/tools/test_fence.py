@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from leadline.core.tools.fence import fence
 
-PIECES = st.lists(st.sampled_from(["data-", "ab12", "AB12", "-1", "\n", ">>>", "<<<", "\x00", "x"])).map("".join)
+PIECES = st.lists(st.sampled_from(["data-", "ab12", "AB12", "-1", "\n", ">>>", "<<<", "\x00", "x"])).map(
+    "".join
+)
 
 
 def delimiter_of(fenced: str) -> str:

@@ -29,6 +29,7 @@ from leadline.core.tools.policy import (
 )
 from leadline.core.tools.spec import Tool, ToolOutput
 from leadline.kernel.scope import Scope
+from leadline.testing.sessions import MemoryBlobs
 from leadline.testing.tool_bench import ToolBench, tool_bench
 
 pytestmark = pytest.mark.anyio
@@ -192,7 +193,9 @@ async def test_no_opinion_and_allowing_let_a_call_run(bench: ToolBench) -> None:
 
 @pytest.mark.case("P37")
 @pytest.mark.parametrize("answer", [TypeError("decide() takes 1 argument"), True, "allow"])
-async def test_a_policy_that_fails_or_answers_nonsense_denies_and_is_told(bench: ToolBench, answer: object) -> None:
+async def test_a_policy_that_fails_or_answers_nonsense_denies_and_is_told(
+    bench: ToolBench, answer: object
+) -> None:
     spy = Spy()
     bench.add(tool("write", spy))
     bench.ctx.on(PreExecute, answering(answer))
@@ -240,7 +243,9 @@ async def test_a_question_without_an_approver_is_denied(bench: ToolBench) -> Non
         (None, "no decision"),
     ],
 )
-async def test_only_a_plain_yes_lets_a_questioned_call_run(bench: ToolBench, answer: object, told: str) -> None:
+async def test_only_a_plain_yes_lets_a_questioned_call_run(
+    bench: ToolBench, answer: object, told: str
+) -> None:
     spy = Spy()
     bench.add(tool("write", spy))
     bench.ctx.on(PreExecute, answering(Ask("sure?")))
@@ -342,7 +347,11 @@ async def test_a_body_that_raises_is_told_to_the_model_and_reported(bench: ToolB
 
 
 async def test_a_body_may_fail_with_a_code_of_its_own(bench: ToolBench) -> None:
-    bench.add(tool("read", Spy(ToolOutput({"n": 1}, "Gone.", is_error=True, error_code="GONE", concludes_turn=True))))
+    bench.add(
+        tool(
+            "read", Spy(ToolOutput({"n": 1}, "Gone.", is_error=True, error_code="GONE", concludes_turn=True))
+        )
+    )
     outcome = await bench.call("read")
     assert (outcome.error_code, outcome.content, outcome.value) == ("GONE", "Gone.", b'{"n":1}')
     assert not outcome.concludes_turn
@@ -437,29 +446,18 @@ async def test_a_success_must_have_the_declared_shape(bench: ToolBench) -> None:
 
 @pytest.mark.case("L03")
 async def test_what_reaches_log_and_wire_is_clean_text(bench: ToolBench) -> None:
-    bench.add(tool("run", Spy(ToolOutput({"out": "a\x00\x1b[1m"}, "\x1b[31mred\x1b[0m\x00 \udcd6\udcd0\r\n"))))
+    bench.add(
+        tool("run", Spy(ToolOutput({"out": "a\x00\x1b[1m"}, "\x1b[31mred\x1b[0m\x00 \udcd6\udcd0\r\n")))
+    )
     outcome = await bench.call("run")
     assert outcome.content == "red \ufffd\ufffd\n"
     assert outcome.value == b'{"out":"a"}'
     assert outcome.message("m1").content.encode().decode() == outcome.content
 
 
-class MemoryBlobs(Blobs):
-    def __init__(self, *, broken: bool = False) -> None:
-        self.kept: dict[str, bytes] = {}
-        self.broken = broken
-
-    async def put(self, data: bytes, *, synced: bool = False) -> str:
-        if self.broken:
-            raise OSError("disk full")
-        self.kept[sha256_hex(data)] = data
-        return sha256_hex(data)
-
-    async def get(self, sha256: str) -> bytes:
-        return self.kept[sha256]
-
-    async def has(self, sha256: str) -> bool:
-        return sha256 in self.kept
+class FullDisk(MemoryBlobs):
+    def put(self, data: bytes, *, synced: bool = False) -> str:
+        raise OSError("disk full")
 
 
 async def test_a_long_result_keeps_head_and_tail_and_says_exactly_what_is_missing(bench: ToolBench) -> None:
@@ -475,11 +473,11 @@ async def test_a_long_result_keeps_head_and_tail_and_says_exactly_what_is_missin
     assert "500 of 1500 characters" in notice
     assert outcome.truncation is not None
     assert outcome.truncation.omitted_chars == 500
-    assert blobs.kept[outcome.truncation.blob or ""] == text.encode()
+    assert blobs.get(outcome.truncation.blob or "") == text.encode()
 
 
 async def test_a_long_result_is_kept_even_if_its_full_text_cannot_be_stored(bench: ToolBench) -> None:
-    bench.ctx.provide(Blobs, MemoryBlobs(broken=True))
+    bench.ctx.provide(Blobs, FullDisk())
     bench.add(tool("long", Spy("x" * 1500)))
     outcome = await bench.call("long")
     assert not outcome.is_error
@@ -540,7 +538,9 @@ async def test_a_wrapper_that_fails_is_a_failure_that_nobody_reviews(bench: Tool
 
 
 @pytest.mark.parametrize("refused_by", ["policy", "arguments", "unknown", "body"])
-async def test_denials_and_failures_pass_the_review_and_stay_errors(bench: ToolBench, refused_by: str) -> None:
+async def test_denials_and_failures_pass_the_review_and_stay_errors(
+    bench: ToolBench, refused_by: str
+) -> None:
     seen: list[str | None] = []
 
     async def review(signal: PostExecute, call_next: Review) -> ToolOutput:
@@ -652,7 +652,13 @@ async def test_the_stages_come_in_one_order(bench: ToolBench) -> None:
 
 @pytest.mark.parametrize(
     ("effects", "synced"),
-    [(set(), False), ({"reads"}, False), ({"writes"}, True), ({"network"}, True), ({"reads", "network"}, True)],
+    [
+        (set(), False),
+        ({"reads"}, False),
+        ({"writes"}, True),
+        ({"network"}, True),
+        ({"reads", "network"}, True),
+    ],
 )
 async def test_the_log_is_synced_before_side_effects_other_than_reads(
     bench: ToolBench, effects: set[str], synced: bool
@@ -692,10 +698,11 @@ async def test_a_wrapper_that_shields_itself_cannot_keep_the_body_from_its_calle
         return ""
 
     async def shield(signal: AroundExecute, call_next: Next) -> ToolOutput:
+        output = ToolOutput(None)
         with CancelScope(shield=True):
             output = await call_next(signal)
-            ended.append(output.error_code or "ok")
-            return output
+        ended.append(output.error_code or "ok")
+        return output
 
     bench.add(tool("endless", endless))
     bench.ctx.on(AroundExecute, shield)
@@ -773,7 +780,9 @@ async def test_a_body_calls_another_tool_through_the_whole_pipeline(bench: ToolB
         return Deny("no") if signal.call.name == "forbidden" else None
 
     bench.add(
-        tool("outer", outer), tool("inner", inner, side_effects=frozenset({"writes"})), tool("forbidden", Spy())
+        tool("outer", outer),
+        tool("inner", inner, side_effects=frozenset({"writes"})),
+        tool("forbidden", Spy()),
     )
     bench.ctx.on(PreExecute, policy)
     assert (await bench.call("outer")).content == "inner, DENIED, UNKNOWN_TOOL"

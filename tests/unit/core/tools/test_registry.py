@@ -182,5 +182,7 @@ async def test_unregistering_cuts_off_a_call_that_does_not_end(bench: ToolBench)
 async def test_schemas_are_what_the_vocabulary_of_requests_says(bench: ToolBench) -> None:
     bench.add(named("say"))
     assert bench.registry.schemas(None) == (
-        ToolSchema("say", "Answers say.", {"type": "object", "properties": {}, "additionalProperties": False}),
+        ToolSchema(
+            "say", "Answers say.", {"type": "object", "properties": {}, "additionalProperties": False}
+        ),
     )

@@ -77,7 +77,9 @@ async def test_no_calls_give_no_outcomes(bench: ToolBench) -> None:
     assert list(await bench.run()) == []
 
 
-async def test_only_bodies_overlap_and_a_later_result_waits_for_its_turn(bench: ToolBench, gates: Gates) -> None:
+async def test_only_bodies_overlap_and_a_later_result_waits_for_its_turn(
+    bench: ToolBench, gates: Gates
+) -> None:
     asked: list[str] = []
 
     async def policy(signal: PreExecute) -> None:
@@ -105,10 +107,14 @@ async def test_the_pool_rolls_and_never_holds_more_than_its_bound(bench: ToolBen
         assert gates.started == ["a", "b", "c"]
         await gates.open("a", "c", "d")
     assert gates.most == 2
-    assert [line for line in bench.lines if line.startswith("result")] == [f"result c{n} ok" for n in (1, 2, 3, 4)]
+    assert [line for line in bench.lines if line.startswith("result")] == [
+        f"result c{n} ok" for n in (1, 2, 3, 4)
+    ]
 
 
-async def test_an_exclusive_call_runs_alone_and_holds_back_what_follows(bench: ToolBench, gates: Gates) -> None:
+async def test_an_exclusive_call_runs_alone_and_holds_back_what_follows(
+    bench: ToolBench, gates: Gates
+) -> None:
     bench.add(gates.tool("a"), gates.tool("x", parallel=False), gates.tool("b"))
     async with create_task_group() as group:
         group.start_soon(bench.run, "a", "x", "b")
@@ -123,7 +129,9 @@ async def test_an_exclusive_call_runs_alone_and_holds_back_what_follows(bench: T
 @pytest.mark.parametrize(
     "rule", [lambda args: 1, lambda args: "yes", lambda args: args.missing, lambda args: not args.alone]
 )
-async def test_only_the_value_true_lets_a_call_overlap(bench: ToolBench, gates: Gates, rule: Callable[..., bool]) -> None:
+async def test_only_the_value_true_lets_a_call_overlap(
+    bench: ToolBench, gates: Gates, rule: Callable[..., bool]
+) -> None:
     bench.add(gates.tool("a", parallel=rule))
     calls = [ToolCall("c1", "a", '{"alone": true}'), ToolCall("c2", "a", '{"alone": true}')]
 
@@ -214,7 +222,9 @@ async def cancelled(bench: ToolBench, *names: str, when: Callable[[], object] = 
         group.cancel_scope.cancel()
 
 
-async def test_a_cancellation_drains_what_runs_and_gives_every_call_its_pair(bench: ToolBench, gates: Gates) -> None:
+async def test_a_cancellation_drains_what_runs_and_gives_every_call_its_pair(
+    bench: ToolBench, gates: Gates
+) -> None:
     bench.add(gates.tool("a"), gates.tool("b", parallel=False), gates.tool("c"))
     await cancelled(bench, "a", "b", "c")
     assert gates.ended == ["a"]
@@ -256,7 +266,10 @@ async def test_a_cancellation_replaces_a_success_and_never_a_specific_error(benc
             raise LookupError("lost it")
 
     released = Event()
-    bench.add(Tool("stubborn", "S.", Flag, stubborn, parallel=True), Tool("failing", "F.", Flag, failing, parallel=True))
+    bench.add(
+        Tool("stubborn", "S.", Flag, stubborn, parallel=True),
+        Tool("failing", "F.", Flag, failing, parallel=True),
+    )
     await cancelled(bench, "stubborn", "failing", when=released.set)
     assert [line for line in bench.lines if line.startswith("result")] == [
         f"result c1 {Code.ABORTED}",
@@ -344,7 +357,11 @@ async def test_a_log_that_fails_during_a_cancellation_is_reported_and_the_cancel
     bench.add(gates.tool("a"))
     async with create_task_group() as group:
         group.start_soon(
-            run_calls, bench.pipeline, [ToolCall("c1", "a", "{}")], bench.caller, failing_log(bench, "result c1")
+            run_calls,
+            bench.pipeline,
+            [ToolCall("c1", "a", "{}")],
+            bench.caller,
+            failing_log(bench, "result c1"),
         )
         await wait_all_tasks_blocked()
         group.cancel_scope.cancel()
