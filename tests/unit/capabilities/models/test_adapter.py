@@ -195,6 +195,12 @@ async def test_a_silent_stream_is_given_up_after_the_idle_time() -> None:
     assert done.finish.failure == Wait("TIMEOUT", "the provider was silent for 0.1 s")
 
 
+async def test_a_stream_that_never_ends_is_given_up_after_the_whole_time() -> None:
+    reply = Behaviour("slow_success", text="x" * 200, chunk_chars=1, delay_s=0.01)
+    done = await played(reply, total_timeout_s=0.1)
+    assert (done.finish.state, isinstance(done.finish.failure, Wait)) == ("incomplete", True)
+
+
 async def test_the_time_a_consumer_takes_is_not_silence_of_the_provider() -> None:
     reply = Behaviour("slow_success", text="abcdef", chunk_chars=1, delay_s=0.01)
     async with (

@@ -20,7 +20,7 @@ from leadline.core.llm.assembler import Assembler, Completion
 from leadline.core.llm.failure import Stop, Wait
 from leadline.core.llm.messages import Text
 from leadline.core.llm.sse import SseDecoder
-from leadline.core.llm.stream import StreamEvent
+from leadline.core.llm.stream import Finish, StreamEvent
 from leadline.core.llm.usage import NOT_REPORTED, Usage
 from leadline.testing.provider_server.behaviours import Behaviour, CallSpec, Write, reply_steps
 
@@ -174,6 +174,15 @@ def test_what_counts_as_an_end_is_the_profiles_to_say() -> None:
     assert completed(open_).finish.state == "incomplete"
     assert completed(open_, "[DONE]").finish.state == "incomplete"
     assert completed(open_, by=loose).finish.state == "done"
+
+
+def test_silence_behind_the_finish_reason_ends_the_stream_unless_an_end_mark_is_due() -> None:
+    silent = Wait("TIMEOUT", "silent")
+    for name, state in (("local", "done"), ("deepseek", "incomplete")):
+        decoder = ChatDecoder(profile(name))
+        decoder.feed(chunk({"content": "a"}, "stop"))
+        assert decoder.finish_seen
+        assert [event.state for event in decoder.cut(silent) if isinstance(event, Finish)] == [state]
 
 
 def test_a_stream_without_anything_is_an_empty_response() -> None:
