@@ -164,10 +164,13 @@ class Reader(Protocol):
 class Documents(Service, key="documents"):
     """Chooses the reader for a document by its content and runs it off the event loop."""
 
-    def __init__(self, limits: Limits | None = None, *, workers: int | None = None) -> None:
-        """`workers`: threads that read at the same time; the number of processors if None."""
+    def __init__(
+        self, limits: Limits | None = None, readers: Sequence[Reader] = (), *, workers: int | None = None
+    ) -> None:
+        """`readers`: some that stay as long as this does, where there is no context to register with.
+        `workers`: threads that read at the same time; the number of processors if None."""
         self.limits = limits or Limits()
-        self._readers: dict[str, Reader] = {}
+        self._readers: dict[str, Reader] = {reader.name: reader for reader in readers}
         self._workers = max(1, workers or os.cpu_count() or 1)
         self._limiter: CapacityLimiter | None = None
 
@@ -250,32 +253,34 @@ class Snapshots(Service, key="snapshots"):
             BlobWriteFailed: the text could not be stored.
         """
         extraction = await self.documents.extract(data, name)
-        snapshot = await to_thread.run_sync(_snapshot_of_bytes, extraction, data)
-        await self.store(extraction.text, data)
-        return snapshot
+        return await to_thread.run_sync(self._kept, extraction, data)
 
-    async def store(self, text: str, data: bytes | None = None) -> None:
+    def _kept(self, extraction: Extraction, data: bytes) -> Snapshot:
+        self.store(extraction.text, data)
+        return snapshot_of(extraction, hashlib.sha256(data).hexdigest())
+
+    def store(self, text: str, data: bytes | None = None) -> None:
         """Store the text of a snapshot that was made elsewhere, and its bytes where bytes are kept.
 
         Raises:
             BlobWriteFailed: the disk refused.
         """
-        await self._blobs.put(text.encode("utf-8"))
+        self._blobs.put(text.encode("utf-8"))
         if self._keep_bytes and data is not None:
-            await self._blobs.put(data)
+            self._blobs.put(data)
 
-    async def text(self, snapshot: Snapshot | str) -> str:
+    def text(self, snapshot: Snapshot | str) -> str:
         """The stored text, by snapshot or by the text's hash.
 
         Raises:
             BlobMissing, BlobDamaged: the text is gone or no longer what its hash says.
         """
         digest = snapshot if isinstance(snapshot, str) else snapshot.text_sha256
-        return (await self._blobs.get(digest)).decode("utf-8")
+        return self._blobs.get(digest).decode("utf-8")
 
-    async def has(self, snapshot: Snapshot | str) -> bool:
+    def has(self, snapshot: Snapshot | str) -> bool:
         """Whether the text is stored."""
-        return await self._blobs.has(snapshot if isinstance(snapshot, str) else snapshot.text_sha256)
+        return self._blobs.has(snapshot if isinstance(snapshot, str) else snapshot.text_sha256)
 
 
 def snapshot_of(extraction: Extraction, bytes_sha256: str) -> Snapshot:
@@ -294,10 +299,6 @@ def snapshot_of(extraction: Extraction, bytes_sha256: str) -> Snapshot:
         reason=extraction.reason,
         encoding=extraction.encoding,
     )
-
-
-def _snapshot_of_bytes(extraction: Extraction, data: bytes) -> Snapshot:
-    return snapshot_of(extraction, hashlib.sha256(data).hexdigest())
 
 
 def too_large(size: int, limits: Limits) -> Extraction:

@@ -40,7 +40,7 @@ CREATE TABLE passage(row INTEGER PRIMARY KEY, start INTEGER NOT NULL, end INTEGE
 CREATE VIRTUAL TABLE words USING fts5(
     title, heading, body, grams, tokenize = 'porter unicode61 remove_diacritics 2');
 """
-_RANKING = "bm25(2.0, 1.5, 1.0, 1.0)"
+_RANKING = "bm25(words, 2.0, 1.5, 1.0, 1.0)"
 """Weights of the columns: a word in a title or heading counts a little more."""
 
 
@@ -274,7 +274,7 @@ class Index:
         Read it within one `locked`.
         """
         cursor = self._connection.execute(
-            f"SELECT rowid, rank FROM words WHERE words MATCH ? AND rank MATCH '{_RANKING}' ORDER BY rank LIMIT ?",
+            f"SELECT rowid, {_RANKING} AS score FROM words WHERE words MATCH ? ORDER BY score LIMIT ?",
             (expression, limit),
         )
         for row, rank in cast("Iterator[tuple[int, float]]", cursor):

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import cast
 
 from anyio import CapacityLimiter, Semaphore, create_task_group, to_thread
 
@@ -124,7 +123,7 @@ class _Update:
         to_read: list[_Job] = []
         for entry in walked.entries:
             row = rows.pop(entry.location, None)
-            if row is not None and row.fingerprint != fingerprint:
+            if row is not None and (row.fingerprint != fingerprint or not self.snapshots.has(row.snapshot)):
                 row = None
             if row is None or not row.is_current(entry):
                 to_read.append((entry, row))
@@ -145,10 +144,7 @@ class _Update:
         async def take(entry: Entry, row: Row | None) -> None:
             nonlocal done
             try:
-                taken = await to_thread.run_sync(self._taken, entry, row, fingerprint, limiter=limiter)
-                if isinstance(taken, Prepared):
-                    await self.snapshots.store(taken.text)
-                ready.append(taken)
+                ready.append(await to_thread.run_sync(self._taken, entry, row, fingerprint, limiter=limiter))
                 if len(ready) >= _BATCH or sum(_size(each) for each in ready) > _BATCH_CHARACTERS:
                     await store()
             finally:
@@ -172,6 +168,7 @@ class _Update:
         file = read_file(entry, self.snapshots.documents.limits)
         if file.problem is not None:
             refused = without_text(file.problem.outcome, file.problem.reason, "application/octet-stream")
+            self.snapshots.store(refused.text)
             return _prepared(file.entry, snapshot_of(refused, ""), "", "")
         digest = hashlib.sha256(file.data).hexdigest()
         if row is not None and row.snapshot.bytes_sha256 == digest:
@@ -179,10 +176,12 @@ class _Update:
         name = PurePosixPath(entry.location).name
         content = f"{digest} {PurePosixPath(name).suffix.lower()} {fingerprint}"
         known = self.index.known(content)
-        if known is not None:
-            return _prepared(file.entry, *known, content)
-        extraction = self.snapshots.documents.extract_now(file.data, name)
-        return _prepared(file.entry, snapshot_of(extraction, digest), extraction.text, content)
+        if known is None:
+            extraction = self.snapshots.documents.extract_now(file.data, name)
+            known = snapshot_of(extraction, digest), extraction.text
+        snapshot, text = known
+        self.snapshots.store(text, file.data)
+        return _prepared(file.entry, snapshot, text, content)
 
 
 def _prepared(entry: Entry, snapshot: Snapshot, text: str, content: str) -> Prepared:
@@ -203,7 +202,7 @@ def _first(failures: ExceptionGroup[Exception]) -> Exception:
     """One of several failures that share a cause, as the caller knows it."""
     failure: Exception = failures
     while isinstance(failure, ExceptionGroup):
-        failure = cast("ExceptionGroup[Exception]", failure).exceptions[0]
+        failure = failure.exceptions[0]
     return failure
 
 

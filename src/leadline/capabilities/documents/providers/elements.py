@@ -85,6 +85,13 @@ class Element(Protocol):
     def iter(self, *tags: str) -> Iterator[Element]: ...
 
 
+def is_hidden(element: Element) -> bool:
+    """Whether an element asks not to be shown."""
+    if not isinstance(element.tag, str):
+        return False
+    return element.get("hidden") is not None or bool(_HIDDEN_STYLE.search(element.get("style") or ""))
+
+
 def render(root: Element) -> str:
     """The text of `root`: blocks parted by a blank line, headings as `# …`, list items as `- …`,
     table rows as `a | b`, preformatted text as it is."""
@@ -95,9 +102,13 @@ def render(root: Element) -> str:
 
 
 def inline_text(element: Element) -> str:
-    """The text of `element` in one line."""
+    """The text of `element` in one line; empty if it is hidden or never shown."""
+    return "" if _unshown(element) else _in_one_line(element)
+
+
+def _in_one_line(element: Element) -> str:
     renderer = _Renderer()
-    renderer.gather(element)
+    renderer.gather_children(element)
     return renderer.take().replace("\n", " ")
 
 
@@ -131,15 +142,19 @@ class _Renderer:
 
     def walk(self, element: Element) -> None:
         tag = element.tag
-        if not isinstance(tag, str) or tag in _LEFT_OUT or _hidden(element):
+        if tag == "head" and element.get(
+            "rend"
+        ):  # a heading in what trafilatura gives, and in HTML what it is
+            tag = element.get("rend")
+        if not isinstance(tag, str) or tag in _LEFT_OUT or is_hidden(element):
             return
-        if tag in _HEADINGS or tag == "head":
+        if tag in _HEADINGS:
             self._heading(element, tag)
         elif tag == "table":
             self._table(element)
         elif tag in ("li", "item"):
             self._item(element)
-        elif tag in ("pre", "code") and _is_block_code(element, tag):
+        elif _keeps_lines(element, tag):
             self._code(element)
         elif tag in _BLOCKS:
             self.flush()
@@ -149,11 +164,15 @@ class _Renderer:
             self._inline_element(element, tag)
 
     def gather(self, element: Element) -> None:
-        """All text below as inline text."""
-        if not isinstance(element.tag, str) or element.tag in _LEFT_OUT or _hidden(element):
+        """All text of an element as inline text."""
+        if _unshown(element):
             return
         if element.tag in ("br", "lb") or element.tag in _BLOCKS or element.tag in ("tr", "td", "th", "li"):
             self._inline.append(" ")
+        self.gather_children(element)
+
+    def gather_children(self, element: Element) -> None:
+        """All text in an element as inline text."""
         self._add(element.text)
         for child in element:
             self.gather(child)
@@ -176,10 +195,9 @@ class _Renderer:
 
     def _heading(self, element: Element, tag: str) -> None:
         self.flush()
-        level = _HEADINGS.get(tag) or _HEADINGS.get(element.get("rend") or "", 2)
-        title = inline_text(element)
+        title = _in_one_line(element)
         if title:
-            self._blocks.append(("#" * level + " " + title, False))
+            self._blocks.append(("#" * _HEADINGS[tag] + " " + title, False))
 
     def _item(self, element: Element) -> None:
         self.flush()
@@ -207,8 +225,11 @@ class _Renderer:
             self._blocks.append(("\n".join(row for row in rows if row), False))
 
 
-def _is_block_code(element: Element, tag: str) -> bool:
-    return tag == "pre" or "\n" in (element.text or "").strip()
+def _keeps_lines(element: Element, tag: str) -> bool:
+    """Whether white space counts; trafilatura turns `pre` into `quote` and nested `code`."""
+    if tag == "code" or (tag == "quote" and not any(True for _ in element)):
+        return "\n" in "".join(_all_text(element)).strip()
+    return tag == "pre"
 
 
 def _all_text(element: Element) -> Iterator[str]:
@@ -221,5 +242,5 @@ def _all_text(element: Element) -> Iterator[str]:
         yield child.tail or ""
 
 
-def _hidden(element: Element) -> bool:
-    return element.get("hidden") is not None or bool(_HIDDEN_STYLE.search(element.get("style") or ""))
+def _unshown(element: Element) -> bool:
+    return not isinstance(element.tag, str) or element.tag in _LEFT_OUT or is_hidden(element)

@@ -35,6 +35,8 @@ _WIDER = {
 """Names as they are declared, and the superset that such documents are really written in (WHATWG Encoding)."""
 
 _TYPOGRAPHIC = frozenset("“”‘’‚„–—…•€£§©®™°·«»×±²³½¼¾µ%\u00a0")
+_NEVER_IN_WORDS = frozenset("±²³½¼¾µ°«»€£§©®™%„‚…")
+_LATIN = ("cp1252", "cp1250", "iso-8859-2", "cp1254")
 _LONE_ESCAPE = re.compile(rb"\x1b[$(]")
 _SURROGATED = re.compile("[\udc80-\udcff]+")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
@@ -135,19 +137,29 @@ def _by_look(data: bytes) -> Decoded | None:
 
 
 def _western(sample: bytes) -> str | None:
-    """cp1252, if what is not ASCII is a letter among Latin letters, or typography."""
+    """The first Latin encoding in which all that is not ASCII is a letter in a word, or typography."""
     high = sum(1 for byte in sample if byte >= 0x80)
     letters = sum(1 for byte in sample if 0x41 <= byte <= 0x5A or 0x61 <= byte <= 0x7A)
-    text = _strictly(sample, "cp1252")
-    if text is None or high * 3 > letters:
+    if high * 3 > letters:
         return None
+    for encoding in _LATIN:
+        text = _strictly(sample, encoding)
+        if text is not None and _is_latin_prose(text):
+            return encoding
+    return None
+
+
+def _is_latin_prose(text: str) -> bool:
     for index, char in enumerate(text):
-        if char < "\x80" or char in _TYPOGRAPHIC:
+        if char < "\x80":
             continue
-        before = text[index - 1 : index]
-        if not char.isalpha() or (char.isupper() and before.islower()):
-            return None
-    return "cp1252"
+        before, after = text[index - 1 : index], text[index + 1 : index + 2]
+        if char in _TYPOGRAPHIC:
+            if char in _NEVER_IN_WORDS and before.isalpha() and after.isalpha():
+                return False
+        elif not char.isalpha() or (char.isupper() and before.islower()):
+            return False
+    return True
 
 
 def _east_asian(sample: bytes) -> str | None:
@@ -173,6 +185,10 @@ def _everyday(sample: bytes, encoding: str) -> float:
     score = usual / len(high)
     if encoding in ("euc_jp", "cp932"):
         return score + 0.2 if kana * 5 > len(high) else score - 0.2
+    if encoding == "cp949" and score > 0.95 and len(high) > 3:
+        return (
+            score + 0.1
+        )  # the same bytes read as Chinese are everyday characters, too, but hardly ever only these
     return score - 0.3 if kana * 5 > len(high) else score
 
 

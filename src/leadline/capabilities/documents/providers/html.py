@@ -11,7 +11,7 @@ from typing import Protocol, cast
 from leadline.capabilities.documents.providers.dates import iso_date
 from leadline.capabilities.documents.providers.elements import Element, inline_text, render
 from leadline.capabilities.documents.providers.encoding import decode, is_binary
-from leadline.capabilities.documents.providers.markup import parse_html
+from leadline.capabilities.documents.providers.markup import parse_html, without_hidden
 from leadline.capabilities.documents.providers.titles import usable_title
 from leadline.capabilities.documents.seam import (
     Certainty,
@@ -88,7 +88,7 @@ class HtmlReader:
         title, published = _title(root), _published(root)
         whole = render(root)
         scripted = any(True for _ in root.iter("script"))
-        text = clean_text(_main_text(decoded.text) or whole)
+        text = clean_text(_main_text(without_hidden(root) or decoded.text) or whole)
         outcome, reason = _judge(whole, scripted, decoded.reason)
         return self._extraction(outcome, reason, text, title, published, decoded.encoding)
 
@@ -125,7 +125,7 @@ def _main_text(page: str) -> str:
     import trafilatura  # noqa: PLC0415 - loads slowly, and few corpora hold pages
 
     found = trafilatura.bare_extraction(
-        page, include_comments=False, include_tables=True, with_metadata=False
+        page, fast=True, include_comments=False, include_tables=True, with_metadata=False
     )
     body = None if found is None else cast("_Main", found).body
     return "" if body is None else render(body)

@@ -4,9 +4,9 @@
 # pyright: reportUnknownMemberType=none, reportUnknownVariableType=none, reportAttributeAccessIssue=none
 from __future__ import annotations
 
-from typing import cast
+from typing import Protocol, cast
 
-from leadline.capabilities.documents.providers.elements import Element
+from leadline.capabilities.documents.providers.elements import Element, is_hidden
 
 
 def parse_html(text: str) -> Element | None:
@@ -29,3 +29,19 @@ def parse_xml(data: bytes) -> Element | None:
         return cast("Element", etree.fromstring(data, parser))
     except (etree.XMLSyntaxError, ValueError):
         return None
+
+
+def without_hidden(root: Element) -> str | None:
+    """The page without what its readers do not see; None if all of it is shown. Changes `root`."""
+    from lxml import html  # noqa: PLC0415 - loads libxml2
+
+    hidden = [element for element in root.iter() if element is not root and is_hidden(element)]
+    if not hidden:
+        return None
+    for element in hidden:
+        cast("_Droppable", element).drop_tree()
+    return cast("str", html.tostring(root, encoding="unicode"))
+
+
+class _Droppable(Protocol):
+    def drop_tree(self) -> None: ...
