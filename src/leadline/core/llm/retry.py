@@ -69,7 +69,7 @@ class RetryPolicy:
 def _out_of_reach(failure: Wait, asked_s: float, budget_s: float) -> Stop:
     return Stop(
         "QUOTA",
-        f"{failure.message} The provider serves again in {duration(asked_s)}, "
+        f"{_sentence(failure.message)} The provider serves again in {duration(asked_s)}, "
         f"which is longer than the {duration(budget_s)} a request may wait.",
         status=failure.status,
         next_step=f"try again in {duration(asked_s)}, or use another model",
@@ -81,11 +81,15 @@ def _out_of_reach(failure: Wait, asked_s: float, budget_s: float) -> Stop:
 def _exhausted(failure: Wait, what: str) -> Stop:
     return Stop(
         "GAVE_UP",
-        f"{failure.message} Gave up after {what} ({failure.code}).",
+        f"{_sentence(failure.message)} Gave up after {what} ({failure.code}).",
         status=failure.status,
         next_step="try again later, or use another model",
         request_id=failure.request_id,
     )
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
 def duration(seconds: float) -> str:

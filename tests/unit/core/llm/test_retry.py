@@ -28,7 +28,7 @@ def test_the_last_attempt_gives_up_and_says_how_often_it_tried() -> None:
     decision = RetryPolicy(attempts=5).decide(5, BUSY, 0.0)
     assert isinstance(decision, GiveUp)
     assert isinstance(decision.failure, Stop)
-    assert decision.failure.message == "500 broken Gave up after 5 attempts (SERVER)."
+    assert decision.failure.message == "500 broken. Gave up after 5 attempts (SERVER)."
 
 
 def test_a_stop_is_never_tried_again() -> None:
