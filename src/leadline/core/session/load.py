@@ -108,6 +108,7 @@ class _Loader:
         self._accepted: list[_Accepted] = []
         self._loose: dict[tuple[int, str], tuple[_Line, Logged]] = {}
         self._stray: dict[int, Quarantined] = {}
+        self._moved: list[Problem] = []
         self._after_last: Logged | None = None
         self._anchored = False
         self._starts: list[tuple[int, int]] = []
@@ -168,6 +169,7 @@ class _Loader:
             self._accept(line, found)
             while self._loose and (next_ := self._loose.pop(self._wanted(), None)):
                 del self._stray[next_[0].number]
+                self._moved.append(Problem(next_[0].number, f"event {next_[1].seq} stood out of order"))
                 self._accept(*next_)
             return
         reason = self._why_not(found)
@@ -234,6 +236,7 @@ class _Loader:
         out = self._out
         out.end = max((accepted.end for accepted in self._accepted), default=out.end)
         out.quarantined = [self._stray[number] for number in sorted(self._stray)]
-        out.problems.extend(Problem(one.line, one.reason) for one in out.quarantined)
+        told = [Problem(one.line, one.reason) for one in out.quarantined] + self._moved
+        out.problems.extend(sorted(told, key=lambda one: one.line))
         if out.end < out.size:
             out.damaged_from_line = next(number for start, number in self._starts if start >= out.end)
