@@ -3,8 +3,8 @@
 An event is accepted when it continues the chain: right `seq`, and `prev` is the hash of the line
 before. Anything else is passed over and told, and reading goes on: a line that continues the chain
 further down is provably the next one, so that what was inserted, doubled or put out of order costs
-nothing. Where a line contradicts the one before it, one of the two was altered, and neither is shown
-as part of the session. Lines that can be read but do not belong are kept as the quarantined branch.
+nothing. Where a line contradicts the one before it, one of the two was altered, and what may have
+been is not shown as part of the session. Lines that can be read but do not belong are kept as the quarantined branch.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class _Loader:
         self._loose: dict[tuple[int, str], tuple[_Line, Logged]] = {}
         self._stray: dict[int, Quarantined] = {}
         self._moved: list[Problem] = []
-        self._after_last: Logged | None = None
+        self._after_last: tuple[_Line, Logged] | None = None
         self._anchored = False
         self._starts: list[tuple[int, int]] = []
 
@@ -176,7 +176,7 @@ class _Loader:
         self._set_aside(line, reason, found)
         self._loose.setdefault((found.seq, found.prev), (line, found))
         if self._after_last is None:
-            self._after_last = found
+            self._after_last = (line, found)
 
     def _read(self, line: _Line) -> Logged | str:
         if line.content is None:
@@ -223,9 +223,19 @@ class _Loader:
         self._stray[line.number] = Quarantined("", line.number, reason, event)
 
     def _doubt_last(self) -> None:
-        """Drop the last accepted event when the one behind it says that it was another."""
-        out, follower = self._out, self._after_last
-        if not self._accepted or follower is None or follower.seq != len(out.logged):
+        """Drop the last accepted event when the one behind it says that it was another.
+
+        Which of the two was altered is known when there is a third: it names the hash of the second. When
+        there is none, neither is believed.
+        """
+        out = self._out
+        if not self._accepted or self._after_last is None:
+            return
+        line, follower = self._after_last
+        if follower.seq != len(out.logged):
+            return
+        named = {prev for seq, prev in self._loose if seq == follower.seq + 1}
+        if named and chain(line.content or b"") not in named:
             return
         last, doubted = self._accepted.pop(), out.logged.pop()
         out.digest = last.before

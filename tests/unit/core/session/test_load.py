@@ -98,7 +98,7 @@ def test_a_byte_that_was_altered_is_told_and_its_event_is_not_shown(at: int, byt
     if line == len(LINES) - 1:
         # Nothing comes after the last line that could tell of a change in it.
         assert bodies(found.logged[:-1]) == ORIGINAL[: len(found.logged[:-1])]
-        assert len(found.logged) >= EVENTS - 1
+        assert len(found.logged) >= EVENTS - 2
         return
     assert found.problems
     if line == 0:
@@ -183,6 +183,13 @@ def test_an_altered_line_and_what_builds_on_it_are_not_shown_as_the_session() ->
     found = loaded(b"".join(lines))
     assert len(found.logged) == 2
     assert "altered" in found.problems[0].reason and found.problems[0].line == 4
+
+
+def test_an_altered_link_costs_its_own_line_and_not_the_one_before() -> None:
+    lines = [*LINES]
+    lines[4] = lines[4].replace(b'"prev":"', b'"prev":"0', 1)
+    found = loaded(b"".join(lines))
+    assert len(found.logged) == 3
 
 
 def test_a_log_with_an_altered_header_is_readable_and_says_so() -> None:
