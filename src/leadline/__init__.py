@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from leadline.version import __version__
+
 if TYPE_CHECKING:
     from leadline.apps.sdk.app import Leadline as Leadline
     from leadline.apps.sdk.sync import SyncLeadline as SyncLeadline
 
-__version__ = "0.1.0"
 __all__ = ["Leadline", "SyncLeadline", "__version__"]
 
 

@@ -59,7 +59,7 @@ def checked(
     question: str,
     *,
     corpus: Sequence[str | Path] = (),
-    method: str = "adaptive",
+    method: str | None = None,
     breadth: str | None = None,
     format: str | None = None,  # noqa: A002 - the published name of the option
     language: str | None = None,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from leadline import __version__
+from leadline.version import __version__
 from leadline.core.session.blobs import Blobs
 from leadline.core.session.codec import Logged, recompose
 from leadline.core.session.errors import BlobDamaged, BlobMissing, EventUndecodable
@@ -20,6 +20,7 @@ from leadline.research.ledger.ledger import Ledger
 from leadline.research.report.build import build_result, result_of
 from leadline.research.report.evidence_list import evidence_list
 from leadline.research.report.result import ResearchResult
+from leadline.research.verify.judge import judge
 
 _TYPES = {kind.TYPE: kind for kind in RESEARCH_EVENTS}
 
@@ -57,6 +58,9 @@ class StoredRun:
         ledger = self.ledger
         if ledger.draft is None and ledger.quotes:
             ledger.add(Drafted(report=evidence_list(ledger)))
+        if ledger.draft is not None and not ledger.verdicts:
+            for verdict in judge(ledger.draft, ledger, self.texts):
+                ledger.add(verdict)
         return build_result(
             ledger,
             self.texts,
@@ -89,7 +93,7 @@ async def load_run(store: SessionStore, blobs: Blobs, run_id: str) -> StoredRun:
     logged = [line for line in session.logged if line.type in _TYPES]
     ledger = Ledger.of(_events(logged))
     lines = tuple(recompose(line, line.seq, line.prev)[0] for line in logged)
-    return StoredRun(session.id, ledger, lines, await _texts(ledger, blobs))
+    return StoredRun(session.id, ledger, lines, _texts(ledger, blobs))
 
 
 def _events(logged: Sequence[Logged]) -> Iterator[Event]:
@@ -100,11 +104,11 @@ def _events(logged: Sequence[Logged]) -> Iterator[Event]:
             continue
 
 
-async def _texts(ledger: Ledger, blobs: Blobs) -> dict[str, str]:
+def _texts(ledger: Ledger, blobs: Blobs) -> dict[str, str]:
     texts: dict[str, str] = {}
     for sha in sorted(named_snapshots(ledger)):
         try:
-            texts[sha] = (await blobs.get(sha)).decode("utf-8", "surrogatepass")
+            texts[sha] = blobs.get(sha).decode("utf-8", "surrogatepass")
         except (BlobMissing, BlobDamaged):
             continue
     return texts

@@ -10,7 +10,7 @@ from importlib import import_module
 
 import anyio
 
-from leadline import __version__
+from leadline.version import __version__
 from leadline.apps.cli.exits import Exit, document, leave
 from leadline.apps.sdk.app import Leadline
 from leadline.core.home import Home

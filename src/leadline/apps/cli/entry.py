@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from leadline import __version__
+from leadline.version import __version__
 
 
 def main() -> None:

@@ -149,7 +149,7 @@ def doctor() -> None:
 @app.command()
 def version() -> None:
     """Print the version."""
-    from leadline import __version__
+    from leadline.version import __version__
     from leadline.apps.cli.exits import document
 
     document(f"leadline {__version__}")
@@ -159,10 +159,10 @@ def run(arguments: Sequence[str]) -> None:
     """Run a command; ends the process with its exit code."""
     try:
         app(args=list(arguments), prog_name="leadline")
-    except Quit as quit:
-        if quit.message:
-            say(f"leadline: {quit.message}")
-        leave(quit.code)
+    except Quit as ending:
+        if ending.message:
+            say(f"leadline: {ending.message}")
+        leave(ending.code)
     except LeadlineError as error:
         say(f"leadline: {error}")
         leave(Exit.FAILED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from leadline.apps.cli.exits import say
@@ -129,7 +129,7 @@ class Progress:
 
 
 @contextmanager
-def open_progress() -> Iterator[Progress]:
+def open_progress() -> Generator[Progress]:
     """Progress for one run, live where stderr is a terminal."""
     progress = Progress(live=sys.stderr.isatty())
     try:

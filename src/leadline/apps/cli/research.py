@@ -91,9 +91,8 @@ async def _follow(run: ResearchRun, progress: Progress) -> ResearchResult:
         tasks.start_soon(_cancel_on_signal, run)
         async for fact in run.events():
             progress.fact(fact)
-        result = await run.result()
         tasks.cancel_scope.cancel()
-    return result
+    return await run.result()
 
 
 async def _cancel_on_signal(run: ResearchRun) -> None:

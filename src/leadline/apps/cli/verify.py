@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from leadline.apps.cli.exits import Exit, Quit, document, leave
-from leadline.research.bundle.archive import NotABundle
+from leadline.research.bundle.archive import BundleTooLarge, NotABundle
 from leadline.research.bundle.verify import Verification, verify_bundle
 
 
@@ -19,7 +19,7 @@ def run_verify(bundle: Path, *, expect: str | None, as_json: bool) -> None:
     """
     try:
         found = verify_bundle(bundle, expect)
-    except (NotABundle, OSError) as error:
+    except (NotABundle, BundleTooLarge, OSError) as error:
         raise Quit(Exit.USAGE, str(error)) from error
     document(
         msgspec.json.encode({"ok": found.ok, **msgspec.to_builtins(found)})

@@ -7,9 +7,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from leadline.apps.sdk.composition import Options, composed
+from leadline.apps.sdk.options import ResearchOptions
 from leadline.core.agent.agents import Agents
 from leadline.core.agent.spec import AgentSpec
 from leadline.core.llm.request import ModelRef
@@ -25,7 +26,6 @@ from leadline.kernel.loader.reconcile import boot
 from leadline.kernel.plugin import Plugin
 
 if TYPE_CHECKING:
-    from leadline.capabilities.corpus.seam import Progress
     from leadline.core.session.log import Session
     from leadline.research.engine.run import ResearchRun
     from leadline.research.report.result import ResearchResult
@@ -149,7 +149,7 @@ class Leadline:
         *,
         corpus: Sequence[str | Path] = (),
         bundle: Path | None = None,
-        **options: str | None,
+        **options: Unpack[ResearchOptions],
     ) -> ResearchResult:
         """Research a question and return the result, whatever became of it.
 
@@ -157,7 +157,7 @@ class Leadline:
             question: what you want to know.
             corpus: files and folders to search.
             bundle: where to write the run as one file, if anywhere.
-            options: as `start_research`.
+            options: as `ResearchOptions`.
 
         Raises:
             as `start_research`.
@@ -172,18 +172,7 @@ class Leadline:
         return result
 
     async def start_research(
-        self,
-        question: str,
-        *,
-        corpus: Sequence[str | Path] = (),
-        method: str | None = None,
-        breadth: str | None = None,
-        format: str | None = None,  # noqa: A002 - the published name of the option
-        language: str | None = None,
-        purpose: str | None = None,
-        context: str | None = None,
-        model: str | None = None,
-        progress: Progress | None = None,
+        self, question: str, *, corpus: Sequence[str | Path] = (), **options: Unpack[ResearchOptions]
     ) -> ResearchRun:
         """Start a run. Follow it with `events()`, wait with `result()`, and always `dispose()` of it.
 
@@ -194,18 +183,20 @@ class Leadline:
         from leadline.research.engine.engine import Execution, ResearchEngine
         from leadline.research.request import checked
 
+        model = options.get("model")
         request = checked(
             question,
             corpus=corpus,
-            method=method or "adaptive",
-            breadth=breadth,
-            format=format,
-            language=language,
-            purpose=purpose,
-            context=context,
+            method=options.get("method"),
+            breadth=options.get("breadth"),
+            format=options.get("format"),
+            language=options.get("language"),
+            purpose=options.get("purpose"),
+            context=options.get("context"),
             model=ModelRef.parse(model) if model else None,
         )
-        return await self.ctx.get(ResearchEngine).start(request, Execution(progress=progress))
+        execution = Execution(progress=options.get("progress"))
+        return await self.ctx.get(ResearchEngine).start(request, execution)
 
     async def agent(self, task: str, *, model: str | None = None, persona: str = "") -> AgentReply:
         """Run one agent for one turn, with the tools of the composition.

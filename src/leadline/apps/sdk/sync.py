@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from leadline.apps.sdk.app import AgentReply, Leadline, NotRunning
+from leadline.apps.sdk.options import ResearchOptions
 
 if TYPE_CHECKING:
     from leadline.research.report.result import ResearchResult
@@ -60,7 +61,7 @@ class SyncLeadline:
         *,
         corpus: Sequence[str | Path] = (),
         bundle: Path | None = None,
-        **options: str | None,
+        **options: Unpack[ResearchOptions],
     ) -> ResearchResult:
         """As `Leadline.research`."""
         return self._running.call(

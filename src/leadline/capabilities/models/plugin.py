@@ -36,8 +36,9 @@ class ProviderConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    profile: str = "local"
-    """Which kind of provider it is: a shipped profile, or one under `profiles`."""
+    profile: str | None = None
+    """Which kind of provider it is: a shipped profile, or one under `profiles`. None: the profile of the
+    provider's own name where there is one, else `local`."""
     base_url: str | None = None
     """Where it is reached, up to and without `/chat/completions`."""
     api_key: SecretStr | None = None
@@ -89,7 +90,8 @@ def _profile(name: str, config: ProviderConfig, raw: Mapping[str, Mapping[str, o
         settings["base_url"] = config.base_url
     if config.api_key_env is not None:
         settings["key_env"] = [config.api_key_env]
-    profile = build_profile(config.profile, raw, settings)
+    kind = config.profile or (name if name in raw else "local")
+    profile = build_profile(kind, raw, settings)
     if not profile.base_url.startswith(("http://", "https://")):
         raise ConfigError(
             f"provider {name!r}: base_url {profile.base_url!r} has to begin with http:// or https://"

@@ -111,8 +111,7 @@ class ResearchRun:
             self._ctx.report(defect, f"run {self.id}")
             outcome = MethodResult(status="failed", error=f"{type(defect).__name__}: {defect}")
         finally:
-            with anyio.CancelScope(shield=True):
-                self._settle(outcome)
+            self._settle(outcome)
 
     def _settle(self, outcome: MethodResult | None) -> None:
         try:

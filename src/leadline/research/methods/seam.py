@@ -135,7 +135,10 @@ class Methods(Service, key="methods"):
         if method.name in self._methods:
             raise ValueError(f"research method {method.name!r} is already offered")
         self._methods[method.name] = method
-        ctx.defer(f"method {method.name}", lambda: self._methods.pop(method.name, None) and None)
+        ctx.defer(f"method {method.name}", lambda: self._remove(method.name))
+
+    def _remove(self, name: str) -> None:
+        self._methods.pop(name, None)
 
     def get(self, name: str) -> Method:
         """The method of that name.

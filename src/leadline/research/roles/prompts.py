@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Literal
 
 from leadline.core.tools.fence import fence
+from leadline.core.tools.spec import description_from
 from leadline.research.roles.purposes import PlanningData, SynthesisData, UnitData
 
 Role = Literal["planner", "researcher", "writer"]
@@ -13,7 +13,7 @@ Role = Literal["planner", "researcher", "writer"]
 
 def persona(role: Role) -> str:
     """The standing instructions of a role."""
-    return (files(__package__) / f"{role}.md").read_text(encoding="utf-8").strip()
+    return description_from(__package__ or "", f"{role}.md")
 
 
 def planning_task(data: PlanningData) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from leadline import __version__
 from leadline.capabilities.models.providers.decode import ChatDecoder
 from leadline.capabilities.models.providers.encode import encoder_for
 from leadline.capabilities.models.providers.failures import html_title, http_failure, looks_like_html
@@ -19,6 +18,7 @@ from leadline.core.llm.messages import Wire
 from leadline.core.llm.request import LlmRequest
 from leadline.core.llm.sse import SseDecoder
 from leadline.core.llm.stream import Finish, StreamEvent
+from leadline.version import __version__
 
 KeySource = Callable[[], str | None]
 _BODY_LIMIT = 64 << 20

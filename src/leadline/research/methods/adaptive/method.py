@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import anyio
 import msgspec
 
-from leadline.core.llm.jsonvalue import JsonValue
-from leadline.research.events import Drafted, Noted, Planned, Report, Unit, UnitEnded, UnitStatus
+from leadline.research.events import Drafted, Noted, Planned, Unit, UnitEnded, UnitStatus
 from leadline.research.ledger.ledger import Ledger
+from leadline.research.methods.adaptive.gate import WriterGate
 from leadline.research.methods.adaptive.plan import CheckedPlan, check_plan, fallback_plan
 from leadline.research.methods.seam import MethodResult, RoleAnswer, RoleCall, Run
-from leadline.research.report.draft import check_report, parse_report
 from leadline.research.report.evidence_list import evidence_list
 from leadline.research.roles.prompts import planning_task, synthesis_task, unit_task
 from leadline.research.roles.purposes import (
@@ -115,6 +113,7 @@ class Adaptive:
 
     async def _write(self, run: Run, plan: CheckedPlan) -> MethodResult:
         data = synthesis_data(run, plan)
+        gate = WriterGate(run.ledger)
         answer = await run.ask(
             RoleCall(
                 role="writer",
@@ -122,17 +121,19 @@ class Adaptive:
                 purpose=purpose(SYNTHESIS, data),
                 prompt=synthesis_task(data, run.token()),
                 schema=REPORT_SCHEMA,
-                check=lambda value: _report_problems(value, run.ledger),
+                check=gate.problems,
             )
         )
-        if answer.status in ("completed", "partial") and answer.value is not None:
-            run.append(Drafted(report=msgspec.convert(answer.value, Report)))
-            return MethodResult(
-                status=_status(run.ledger, plan, answer), error=_shortfalls(run.ledger, answer)
-            )
-        run.append(Noted(text=f"The report was not written: {answer.error}. The evidence is listed instead."))
-        run.append(Drafted(report=evidence_list(run.ledger)))
-        return MethodResult(status="partial", error=answer.error)
+        report, told = gate.accepted(answer.value) if answer.value is not None else (None, ())
+        if report is None:
+            why = answer.error or "; ".join(told) or "the writer returned no report"
+            run.append(Noted(text=f"The report was not written: {why}. The evidence is listed instead."))
+            run.append(Drafted(report=evidence_list(run.ledger)))
+            return MethodResult(status="partial", error=why)
+        for note in told:
+            run.append(Noted(text=note))
+        run.append(Drafted(report=report))
+        return MethodResult(status=_status(run.ledger, plan, answer), error=_shortfalls(run.ledger, answer))
 
 
 def synthesis_data(run: Run, plan: CheckedPlan) -> SynthesisData:
@@ -210,11 +211,6 @@ def _unit_ended(unit: Unit, answer: RoleAnswer) -> UnitEnded:
         limitations=finding.limitations,
         error=answer.error,
     )
-
-
-def _report_problems(value: JsonValue, ledger: Ledger) -> Sequence[str]:
-    report, problems = parse_report(value)
-    return problems if report is None else check_report(report, ledger)
 
 
 def _status(ledger: Ledger, plan: CheckedPlan, answer: RoleAnswer) -> Literal["completed", "partial"]:

@@ -1,0 +1,1 @@
+"""Every performance bar beside its floor, measured in one run: `make bench`."""

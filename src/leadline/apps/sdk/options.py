@@ -1,0 +1,29 @@
+"""What may be said of a run beside its question and its corpus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from leadline.capabilities.corpus.seam import Progress
+
+
+class ResearchOptions(TypedDict, total=False):
+    """Options of a run; one that is absent takes its default."""
+
+    method: str | None
+    """How the research is done; default `adaptive`."""
+    breadth: str | None
+    """`focused`, `balanced` or `broad`: at most 1, 2 or 3 units."""
+    format: str | None
+    """`report`, `brief` or `memo`."""
+    language: str | None
+    """Language of the report; default: that of the question."""
+    purpose: str | None
+    """What the answer is for."""
+    context: str | None
+    """What the researcher should know and the report need not prove."""
+    model: str | None
+    """`provider/name`; default: that of the composition."""
+    progress: Progress | None
+    """Told how far reading the corpus has got."""
