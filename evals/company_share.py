@@ -20,7 +20,7 @@ PLAIN: tuple[Case, ...] = (
     found("Who is the CTO of Veltrix?", "Daan Verhoeven", _OVERVIEW),
     found("When was Veltrix Dynamics founded?", "2019", _OVERVIEW),
     found("Who led the Series C round?", "Meridian Growth Partners", _OVERVIEW),
-    found("How much was raised in Series B?", "$34.5M", _OVERVIEW),
+    Case("How much was raised in Series B?", "plain", ("$34.5M",)),
     found("How many employees does the company have?", "241 employees", _OVERVIEW),
     found("What is the list price of the VLX-400?", "$48,500", _OVERVIEW),
     found("What does the RaaS subscription cost per robot and month?", "$1,950", _OVERVIEW),
@@ -31,8 +31,16 @@ PLAIN: tuple[Case, ...] = (
     found("When will the company reach EBITDA breakeven?", "Q3 2027", _MEMO),
     found("Which competitors does management see as the primary threats?", "Geek+ and Locus", _MEMO),
     found("What caused the firmware incident in February 2026?", "LiDAR extrinsics", _Q1[2]),
-    found("How many near-miss reports were there in February?", "Near-miss reports in February: 3", "warehouse_safety_bulletin_march2026.md"),
-    found("How many stale accounts were disabled in the access review?", "23 stale accounts", "access_review_2026.md"),
+    found(
+        "How many near-miss reports were there in February?",
+        "Near-miss reports in February: 3",
+        "warehouse_safety_bulletin_march2026.md",
+    ),
+    found(
+        "How many stale accounts were disabled in the access review?",
+        "23 stale accounts",
+        "access_review_2026.md",
+    ),
     found("How many nodes does the simulation cluster have?", "128 nodes", "simulation_cluster_usage.md"),
     found("What is the primary brand color?", "#1B4FD8", "brand_guidelines.md"),
     found("When do SEV-1 post-mortems have to be written?", "five working days", "incident_process.md"),
@@ -89,7 +97,9 @@ SERIES: tuple[Case, ...] = (
 )
 
 VERSIONS: tuple[Case, ...] = (
-    Case("Which battery will the VLX-500 have?", "version", ("11h fast-charge LFP",), (_BRIEF,), "10h Li-ion"),
+    Case(
+        "Which battery will the VLX-500 have?", "version", ("11h fast-charge LFP",), (_BRIEF,), "10h Li-ion"
+    ),
     Case("When will the VLX-500 launch?", "version", ("Q4 2026",), (), "Q2 2026"),
     Case("What is the list price of the VLX-500?", "version", ("$56,000",), (_BRIEF,), "$52,000"),
     Case("What is the payload of the VLX-500?", "version", ("950 kg",), (_BRIEF,), "800 kg"),

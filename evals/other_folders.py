@@ -11,7 +11,7 @@ COOPERATIVE: tuple[Case, ...] = (
     found("Who was elected treasurer?", "Declan Moriarty", "minutes-2025-11-04.md"),
     found("Why did the ice plant fail in July?", "compressor bearing", "minutes-2025-11-04.md"),
     found("What did the repair of the ice plant cost?", "EUR 6,450", "minutes-2025-11-04.md"),
-    found("When is the next meeting after March 2026?", "2 June 2026", "minutes-2026-03-03.md"),
+    found("When is the next meeting?", "2 June 2026", "minutes-2026-03-03.md"),
     found("What is the mackerel quota for 2026?", "380 tonnes", "minutes-2026-03-03.md"),
     found("How many members were present in March 2026?", "26 of 32", "minutes-2026-03-03.md"),
     found("Did the members decide to buy the shed?", "not to buy", "minutes-2026-03-03.md"),

@@ -7,12 +7,19 @@ word that is no general one) is no answer, however much else it shares.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from leadline.research.extractive.features import features
-from leadline.research.extractive.kinds import names_person, nearness, satisfies, states_money
+from leadline.research.extractive.kinds import (
+    is_only_a_share,
+    names_person,
+    nearness,
+    satisfies,
+    states_money,
+)
 from leadline.research.extractive.language import Language, language_of
 from leadline.research.extractive.matching import likeness
 from leadline.research.extractive.passages import Passage, passages
@@ -28,8 +35,23 @@ AMOUNT = 0.9
 """How well an amount of money covers words such as "cost"."""
 ELSEWHERE = 0.3
 """How well a term is covered that only another part of the document holds, beside several that the passage has."""
+SECTION = 0.5
+"""How much the heading right over a passage counts as its own words."""
+_QUARTER = re.compile(r"[qh][1-4]")
 MONTHS = frozenset(
-    "january february march april june july august september october november december".split()
+    [
+        "january",
+        "february",
+        "march",
+        "april",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ]
 )
 ENOUGH = 0.62
 """Share of the weight of the question's terms that an answer covers at least."""
@@ -78,7 +100,9 @@ class Library:
 
     documents: tuple[Document, ...]
     total: int
-    _holds: dict[tuple[str, Language], int] = field(default_factory=dict[tuple[str, Language], int], compare=False)
+    _holds: dict[tuple[str, Language], int] = field(
+        default_factory=dict[tuple[str, Language], int], compare=False
+    )
 
     def count(self, term: Term, language: Language) -> int:
         """How many of the known documents hold a term."""
@@ -95,7 +119,8 @@ class Library:
         if term.kind not in ("name", "word", "cjk") or term.concepts:
             return False
         named = sum(
-            likeness(term, f"{document.name}\n{document.text[:800]}", language) > 0 for document in self.documents
+            likeness(term, f"{document.name}\n{document.text[:800]}", language) > 0
+            for document in self.documents
         )
         if self.total <= 2:
             return named > 0
@@ -135,7 +160,9 @@ def _weights(question: Question, library: Library) -> dict[Term, float]:
     for term in question.terms:
         rarity = math.log((known + 1) / (library.count(term, question.language) + 0.5)) / math.log(known + 1)
         weight = 0.5 + max(0.0, min(1.0, rarity))
-        weights[term] = weight * (SOFT_WEIGHT if not term.strict else ENTITY_WEIGHT if term.is_entity else 1.0)
+        weights[term] = weight * (
+            SOFT_WEIGHT if not term.strict else ENTITY_WEIGHT if term.is_entity else 1.0
+        )
     return weights
 
 
@@ -146,24 +173,34 @@ def _match(
     weights: dict[Term, float],
     subjects: frozenset[Term],
 ) -> Match:
-    covered = 0.0
-    local = 0.0
+    covered = local = lasting = 0.0
+    section = passage.headings[-1] if passage.headings and passage.headings[-1] not in document.title else ""
     missing: list[Term] = []
     for term in question.terms:
         own, around = _cover(question, term, passage, document)
         best = max(own, around, SUBJECT if term in subjects else 0.0)
         covered += weights[term] * best
-        local += weights[term] * own
+        if not is_period(term):
+            lasting += weights[term]
+            headed = (
+                SECTION * likeness(term, section, question.language, document.language) if section else 0.0
+            )
+            local += weights[term] * max(own, headed)
         if term.strict and best == 0.0:
             missing.append(term)
     if len(missing) == 1 and _is_told_elsewhere(missing[0], question, passage, document):
         covered += weights[missing.pop()] * ELSEWHERE
     total = sum(weights.values()) or 1.0
     fits = satisfies(question, passage.text, passage.lead if passage.kind == "row" else "")
-    share = local / total
+    share = local / lasting if lasting else 1.0
     if passage.kind == "block":
         share = max(share, LOCAL) if covered else share
     return Match(document, passage, covered / total, tuple(missing), fits, share)
+
+
+def is_period(term: Term) -> bool:
+    """Whether a term says of which time something is asked; a title may tell that for a whole document."""
+    return term.kind == "year" or bool(term.concepts & MONTHS) or bool(_QUARTER.fullmatch(term.text))
 
 
 def _is_told_elsewhere(term: Term, question: Question, passage: Passage, document: Document) -> bool:
@@ -184,11 +221,14 @@ def _cover(question: Question, term: Term, passage: Passage, document: Document)
         own = AMOUNT
     if passage.lead:
         own = max(own, LEAD * likeness(term, passage.lead, language, written))
-    heading = HEADING * max((likeness(term, text, language, written) for text in passage.headings), default=0.0)
-    period = term.kind == "year" or bool(term.concepts & MONTHS)
-    title = (LEAD if period else TITLE) * likeness(term, document.name, language, written)
+    heading = HEADING * max(
+        (likeness(term, text, language, written) for text in passage.headings), default=0.0
+    )
+    title = (LEAD if term.kind == "year" else TITLE) * likeness(term, document.name, language, written)
     near = NEAR * likeness(term, passage.near, language, written) if passage.near else 0.0
-    dated = LEAD if term.kind == "year" and document.dated and document.dated.date.startswith(term.text) else 0.0
+    dated = (
+        LEAD if term.kind == "year" and document.dated and document.dated.date.startswith(term.text) else 0.0
+    )
     return own, max(heading, title, near, dated)
 
 
@@ -199,9 +239,7 @@ def answers_in(question: Question, document: Document, library: Library) -> list
 
 def ranked(question: Question, matches: Sequence[Match]) -> list[Match]:
     """Matches in the order of preference; equal ones in the order of the documents."""
-    return sorted(
-        matches, key=lambda one: (-worth(question, one), one.document.rank, one.passage.span.start)
-    )
+    return sorted(matches, key=lambda one: (-worth(question, one), one.document.rank, one.passage.span.start))
 
 
 @lru_cache(maxsize=65536)
@@ -219,6 +257,8 @@ def worth(question: Question, match: Match) -> float:
     """The score with what makes one answer better than another: own words, a label, brevity."""
     text = match.passage.text
     value = match.score + 0.15 * match.local + _label_bonus(question.terms, question.language, text)
+    if is_only_a_share(question, text):
+        value -= 0.15
     if question.wanted == "person" and names_person(question, text):
         value += 0.15
     if question.wanted in ("count", "amount", "money", "percent"):
@@ -235,11 +275,15 @@ def _is_about_another(question: Question, document: Document) -> bool:
     asked = {term.text for term in question.terms if term.kind == "code"}
     titled = features(document.title, question.language).codes
     families = {code.rstrip("0123456789") for code in asked}
-    return bool(asked) and not titled & asked and any(code.rstrip("0123456789") in families for code in titled)
+    return (
+        bool(asked) and not titled & asked and any(code.rstrip("0123456789") in families for code in titled)
+    )
 
 
 def _is_of_the_period(question: Question, document: Document) -> bool:
     """Whether the document is one of the year that the question names, by its title or date."""
     years = {term.text for term in question.terms if term.kind == "year"}
-    own = {date.iso[:4] for date in dates_in(document.title)} or ({document.dated.date[:4]} if document.dated else set())
+    own = {date.iso[:4] for date in dates_in(document.title)} or (
+        {document.dated.date[:4]} if document.dated else set()
+    )
     return bool(years & own)

@@ -17,7 +17,9 @@ def table() -> dict[str, tuple[str, ...]]:
     """Concept name to its words and phrases, folded, in the order of `lexicon/concepts.txt`."""
     text = (files(__package__ or "") / "lexicon" / "concepts.txt").read_text(encoding="utf-8")
     lines = (line.partition(":") for line in text.splitlines() if line and not line.startswith("#"))
-    return {name: tuple(word.replace("_", " ") for word in rest.casefold().split()) for name, _, rest in lines}
+    return {
+        name: tuple(word.replace("_", " ") for word in rest.casefold().split()) for name, _, rest in lines
+    }
 
 
 @cache
@@ -38,7 +40,9 @@ def _cjk_entries() -> tuple[tuple[str, frozenset[str]], ...]:
         for entry in entries:
             if language_of(entry) in ("zh", "ja"):
                 found.setdefault(entry, set()).add(name)
-    return tuple((entry, frozenset(names)) for entry, names in sorted(found.items(), key=lambda one: -len(one[0])))
+    return tuple(
+        (entry, frozenset(names)) for entry, names in sorted(found.items(), key=lambda one: -len(one[0]))
+    )
 
 
 @lru_cache(maxsize=65536)

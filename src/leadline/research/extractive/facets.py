@@ -15,12 +15,25 @@ _ASKING = (
     r"qui|que|quoi|quand|où|comment|combien|pourquoi|quels?|quelles?|est-ce|peut-on|quién|qué|cuándo|cuántos?|cuántas?|"
     r"cuánto|dónde|cómo|cuál(?:es)?|por qué)"
 )
-_JOINED = re.compile(rf"\s*,?\s+(?:and|und|sowie|et|y|e|as well as)\s+(?=(?:also\s+|auch\s+)?{_ASKING}(?!\w))", re.IGNORECASE)
+_JOINED = re.compile(
+    rf"\s*,?\s+(?:and|und|sowie|et|y|e|as well as)\s+(?=(?:also\s+|auch\s+)?{_ASKING}(?!\w))", re.IGNORECASE
+)
 _COMMA = re.compile(rf",\s+(?={_ASKING}\s)", re.IGNORECASE)
-_CJK_JOINED = re.compile(r"[，,、]\s*(?:以及|并且|还有|而且|另外)?(?=[^，,、?？]*(?:什么|多少|谁|哪|几|如何|怎么|是否|吗))|(?:以及|并且|还有)(?=[^?？]*(?:什么|多少|谁|哪|几|如何|怎么|是否|吗))|、?(?:また|そして|それと)、?|(?<=か)、\s*")
+_CJK_JOINED = re.compile(
+    r"[，,、]\s*(?:以及|并且|还有|而且|另外)?(?=[^，,、?？]*(?:什么|多少|谁|哪|几|如何|怎么|是否|吗))|(?:以及|并且|还有)(?=[^?？]*(?:什么|多少|谁|哪|几|如何|怎么|是否|吗))|、?(?:また|そして|それと)、?|(?<=か)、\s*"
+)
 _PRONOUN = re.compile(r"(?<!\w)(?:it|its|they|their|them|he|she|his|her|this|these|er|seine[nmrs]?|ihre[nmrs]?|elle|ils?|elles)(?!\w)|它|他们?|她|それ|その", re.IGNORECASE)  # fmt: skip
-_AND = {"en": "and|or|as well as", "de": "und|sowie|oder", "fr": "et|ou", "es": "y|e|o", "zh": "和|与|及|、", "ja": "と|や|、"}
-_VERSUS = re.compile(r"\s+(?:versus|vs\.?|compared (?:with|to)|im vergleich (?:zu|mit)|par rapport à)\s+", re.IGNORECASE)
+_AND = {
+    "en": "and|or|as well as",
+    "de": "und|sowie|oder",
+    "fr": "et|ou",
+    "es": "y|e|o",
+    "zh": "和|与|及|、",
+    "ja": "と|や|、",
+}
+_VERSUS = re.compile(
+    r"\s+(?:versus|vs\.?|compared (?:with|to)|im vergleich (?:zu|mit)|par rapport à)\s+", re.IGNORECASE
+)
 
 
 def split(question: str) -> list[str]:
@@ -54,7 +67,12 @@ def _anchored(part: str, before: list[str]) -> str:
     names = [term for term in own.terms if term.is_entity]
     if names or not before or not (_PRONOUN.search(part) or len(own.strict) < 1):
         return part
-    earlier = [term for facet in reversed(before) for term in read_question(facet).terms if term.kind in ("code", "name", "pair")]
+    earlier = [
+        term
+        for facet in reversed(before)
+        for term in read_question(facet).terms
+        if term.kind in ("code", "name", "pair")
+    ]
     if not earlier:
         return part
     closing = part[-1] if part[-1] in "?？" else ""
@@ -94,7 +112,9 @@ def _left_items(before: str, language: Language) -> tuple[str, list[str]]:
     while at and not _is_border(words[at - 1], language):
         at -= 1
     first = " ".join(words[at:])
-    return " ".join(words[:at]), [one for one in (first, *(_bare(piece, language) for piece in pieces[1:])) if one]
+    return " ".join(words[:at]), [
+        one for one in (first, *(_bare(piece, language) for piece in pieces[1:])) if one
+    ]
 
 
 def _right_item(after: str, language: Language) -> tuple[str, str]:
@@ -120,7 +140,13 @@ def _is_border(word: str, language: Language) -> bool:
 
 
 def _split_dense(facet: str, language: Language) -> list[str]:
-    match = re.search(rf"([\u3400-\u9fff\u30a0-\u30ffA-Za-z0-9-]{{2,8}})(?:{_AND[language]})([\u3400-\u9fff\u30a0-\u30ffA-Za-z0-9-]{{2,}})", facet)
+    match = re.search(
+        rf"([\u3400-\u9fff\u30a0-\u30ffA-Za-z0-9-]{{2,8}})(?:{_AND[language]})([\u3400-\u9fff\u30a0-\u30ffA-Za-z0-9-]{{2,}})",
+        facet,
+    )
     if not match:
         return []
-    return [facet[: match.start()] + match[1] + "？", facet[: match.start(2)].replace(match[0], "") + facet[match.start(2) :]]
+    return [
+        facet[: match.start()] + match[1] + "？",
+        facet[: match.start(2)].replace(match[0], "") + facet[match.start(2) :],
+    ]

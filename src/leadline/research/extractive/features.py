@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -47,7 +48,7 @@ def features(text: str, language: Language) -> Features:
         codes=frozenset({token.text for token in row if token.kind == "code"} | _spaced_codes(row, text)),
         numbers=frozenset(token.text for token in row if token.kind == "number"),
         pairs=frozenset(
-            f"{stem(left.text, language)} {right.text}" for left, right in zip(row, row[1:], strict=False)
+            f"{stem(left.text, language)} {right.text}" for left, right in itertools.pairwise(row)
         ),
         cjk=" ".join(runs),
     )
@@ -64,7 +65,7 @@ def _spaced_codes(row: tuple[Token, ...], text: str) -> set[str]:
     """Codes written with a space: VLX 500 is the code vlx500."""
     return {
         left.text + right.text
-        for left, right in zip(row, row[1:], strict=False)
+        for left, right in itertools.pairwise(row)
         if left.kind == "word"
         and right.kind == "number"
         and not is_year(right)

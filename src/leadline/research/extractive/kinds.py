@@ -7,7 +7,7 @@ import re
 from leadline.research.extractive.concepts import concepts_of
 from leadline.research.extractive.language import Language, word_set
 from leadline.research.extractive.matching import likeness
-from leadline.research.extractive.question import Question, Wanted
+from leadline.research.extractive.question import Question, Term, Wanted
 from leadline.research.extractive.tokens import Token, is_year, tokens
 from leadline.research.sources.dates import dates_in
 
@@ -40,7 +40,9 @@ _WHEN = re.compile(
     r"|day \d|week \d|[年月日时時点曜]|周[一二三四五六日]|星期",
     re.IGNORECASE,
 )
-_PERCENT = re.compile(r"\d\s?%|(?<!\w)(?:percent|per cent|prozent|pour cent|por ciento)(?!\w)|百分之|％", re.IGNORECASE)
+_PERCENT = re.compile(
+    r"\d\s?%|(?<!\w)(?:percent|per cent|prozent|pour cent|por ciento)(?!\w)|百分之|％", re.IGNORECASE
+)
 _NUMBER_WORD = re.compile(
     r"(?<!\w)(?:zero|none|no|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|twenty|thirty|forty|"
     r"fifty|hundred|thousand|million|once|twice|half|double|all|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|"
@@ -112,18 +114,58 @@ def states_money(text: str) -> bool:
 
 
 def nearness(question: Question, text: str) -> float:
-    """1 when a new number stands next to what is counted or measured, less with the distance, 0 without any."""
+    """1 when a new number stands next to what is counted or measured, less with the distance, 0 without any.
+
+    A number that counts something else ("22 days" of employees) is not near.
+    """
     row = tokens(_MARKER.sub("", text, count=1))
     asked = {term.text for term in question.terms if term.kind in ("number", "year")}
-    numbers = [at for at, token in enumerate(row) if token.kind == "number" and token.text not in asked and not is_year(token)]
-    matter = next((term for term in question.terms if term.strict and not term.is_entity), None)
-    if matter is None or not numbers:
+    matter = matter_of(question)
+    if matter is None:
         return 0.0
+    places = {
+        at
+        for at, token in enumerate(row)
+        if token.kind in ("word", "cjk") and likeness(matter, token.surface, question.language) > 0
+    }
+    best = 0.0
+    for at, token in enumerate(row):
+        if token.kind != "number" or token.text in asked or is_year(token):
+            continue
+        counts_other = question.wanted == "count" and at + 1 < len(row) and _counts(row[at + 1], question)
+        usable = [place for place in places if place > at or not counts_other or at + 1 in places]
+        best = max([best, *(1.0 - 0.2 * (abs(place - at) - 1) for place in usable)])
+    return best
+
+
+def _counts(token: Token, question: Question) -> bool:
+    return token.kind == "word" and token.text not in word_set("stop", question.language)
+
+
+def matter_of(question: Question) -> Term | None:
+    """The first term that is neither a code nor a figure: what is counted, measured or told."""
+    return next(
+        (term for term in question.terms if term.strict and term.kind in ("word", "name", "cjk")), None
+    )
+
+
+_SHARE = re.compile(
+    r"(?:%|percent|prozent|pour cent|share|half)\s+(?:of|der|des|von|de|du|del)\s+(?:the\s+|la\s+)?$",
+    re.IGNORECASE,
+)
+
+
+def is_only_a_share(question: Question, text: str) -> bool:
+    """Whether a text speaks of the matter only in "44% of ARR": a share of it is not the thing itself."""
+    matter = matter_of(question)
+    if matter is None or question.wanted == "percent":
+        return False
     places = [
-        at for at, token in enumerate(row) if token.kind in ("word", "cjk") and likeness(matter, token.surface, question.language) > 0
+        token.start
+        for token in tokens(text)
+        if token.kind == "word" and likeness(matter, token.surface, question.language) > 0
     ]
-    gaps = [abs(place - number) for place in places for number in numbers]
-    return max(0.0, 1.0 - 0.2 * (min(gaps) - 1)) if gaps else 0.0
+    return bool(places) and all(_SHARE.search(text[:place]) for place in places)
 
 
 def _has_person(question: Question, text: str) -> bool:

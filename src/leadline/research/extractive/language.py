@@ -94,7 +94,7 @@ def stem(word: str, language: Language) -> str:
 
 
 @cache
-def _stemmer(name: str):  # noqa: ANN202 - the library has no types
+def _stemmer(name: str):
     import snowballstemmer  # noqa: PLC0415 - loaded when the first question is asked
 
     return snowballstemmer.stemmer(name)

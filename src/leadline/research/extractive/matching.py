@@ -18,11 +18,64 @@ COGNATE = 0.75
 IN_RANGE = 0.9
 MIN_STEM = 4
 _ENDINGS = frozenset(
-    "s es er ers or ors ing ings ed ion ions ation ations ment ments al als ance ence ity ities ness ly ive able ist "
-    "ists y ies ship hood e en n ern ung ungen in innen lich isch keit heit eur euse ateur eté mente ción ciones dor".split()
+    [
+        "s",
+        "es",
+        "er",
+        "ers",
+        "or",
+        "ors",
+        "ing",
+        "ings",
+        "ed",
+        "ion",
+        "ions",
+        "ation",
+        "ations",
+        "ment",
+        "ments",
+        "al",
+        "als",
+        "ance",
+        "ence",
+        "ity",
+        "ities",
+        "ness",
+        "ly",
+        "ive",
+        "able",
+        "ist",
+        "ists",
+        "y",
+        "ies",
+        "ship",
+        "hood",
+        "e",
+        "en",
+        "n",
+        "ern",
+        "ung",
+        "ungen",
+        "in",
+        "innen",
+        "lich",
+        "isch",
+        "keit",
+        "heit",
+        "eur",
+        "euse",
+        "ateur",
+        "eté",
+        "mente",
+        "ción",
+        "ciones",
+        "dor",
+    ]
 )
 _NUMBER = r"\d+(?:[.,]\d+)?"
-_RANGE = re.compile(rf"({_NUMBER})\s*%?\s*(?:-|–|—|to|bis|à|a|至|到|~|～|〜|から)\s*({_NUMBER})", re.IGNORECASE)
+_RANGE = re.compile(
+    rf"({_NUMBER})\s*%?\s*(?:-|–|—|to|bis|à|a|至|到|~|～|〜|から)\s*({_NUMBER})", re.IGNORECASE
+)
 _OVER = re.compile(rf"(?:above|over|more than|exceeding|beyond|from|at least|über|mehr als|ab|mindestens|plus de|dès|más de|超过|超過|以上|至少)\s*(?:\D{{0,4}})({_NUMBER})", re.IGNORECASE)  # fmt: skip
 _UNDER = re.compile(rf"(?:up to|under|below|less than|at most|no more than|until|within|bis zu|unter|weniger als|höchstens|jusqu'à|moins de|hasta|menos de|不超过|以下|最多|未満)\s*(?:\D{{0,4}})({_NUMBER})", re.IGNORECASE)  # fmt: skip
 
@@ -110,7 +163,9 @@ def _compound(term: Term, word: str) -> bool:
     shorter, longer = (term.stem, word) if len(term.stem) <= len(word) else (word, term.text)
     if len(shorter) > MIN_STEM and (longer.startswith(shorter) or longer.endswith(shorter)):
         return True
-    return len(word) > 2 * MIN_STEM - 1 and any(word.startswith(part) or word.endswith(part) for part in _german_parts(term.concepts))
+    return len(word) > 2 * MIN_STEM - 1 and any(
+        word.startswith(part) or word.endswith(part) for part in _german_parts(term.concepts)
+    )
 
 
 @cache

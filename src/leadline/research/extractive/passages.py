@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -64,7 +65,9 @@ class _Block:
 
 _ITEM = re.compile(r"\s*(?:[-*•‣◦·–]\s+|\(?\d{1,3}[.)]\s+|\(?[a-z]\)\s+|[①-⑳])(?=\S)")
 _HASH = re.compile(r"\s{0,3}(#{1,6})\s+\S")
-_NUMBERED = re.compile(r"\s*(?:\d{1,2}\.)*\d{1,2}\.?\s+[A-ZÄÖÜ]\S*(?:\s+\S+){0,7}$|\s*(?:第[一二三四五六七八九十\d]+[章条節节]|[一二三四五六七八九十]、)\s*\S{0,30}$")
+_NUMBERED = re.compile(
+    r"\s*(?:\d{1,2}\.)*\d{1,2}\.?\s+[A-ZÄÖÜ]\S*(?:\s+\S+){0,7}$|\s*(?:第[一二三四五六七八九十\d]+[章条節节]|[一二三四五六七八九十]、)\s*\S{0,30}$"
+)
 _RULE_ROW = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _UNDERLINE = re.compile(r"\s*(?:={3,}|-{3,})\s*$")
 _QUESTION = re.compile(r"\s*(?:\*\*)?(?:Q|F|Question|Frage|Pregunta|问|質問)\s*[:：.]", re.IGNORECASE)
@@ -105,7 +108,9 @@ def passages(text: str, location: str = "") -> tuple[Passage, ...]:
         else:
             single.extend(_prose(text, block, path, lead))
             whole.extend(_whole(text, block, block, path))
-        is_lead = block.kind == "prose" and text[block.start : block.end].rstrip().rstrip("*_").endswith((":", "："))
+        is_lead = block.kind == "prose" and text[block.start : block.end].rstrip().rstrip("*_").endswith(
+            (":", "：")
+        )
         lead = block if is_lead else None
         at += len(group)
     return tuple(single + whole)
@@ -220,7 +225,9 @@ def _rows(text: str, group: Sequence[_Block], path: tuple[str, ...]) -> Iterator
         )
 
 
-def _items(text: str, group: Sequence[_Block], path: tuple[str, ...], lead: _Block | None) -> Iterator[Passage]:
+def _items(
+    text: str, group: Sequence[_Block], path: tuple[str, ...], lead: _Block | None
+) -> Iterator[Passage]:
     introduction = text[lead.start : lead.end] if lead else ""
     for block in group:
         yield from _cut(text, block, "item", path, introduction)
@@ -237,7 +244,7 @@ def _prose(text: str, block: _Block, path: tuple[str, ...], lead: _Block | None)
         near = " ".join(one.of(text) for place, one in enumerate(sentences) if abs(place - at) in (1, 2))
         if span.end - span.start <= MAX_QUOTE:
             yield Passage(span, span.of(text), "sentence", path, introduction, near=near)
-    for first, second in zip(sentences, sentences[1:], strict=False):
+    for first, second in itertools.pairwise(sentences):
         both = Span(first.start, second.end)
         if len(sentences) > 2 and both.end - both.start <= MAX_QUOTE:
             yield Passage(both, both.of(text), "block", path, introduction)

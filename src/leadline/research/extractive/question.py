@@ -100,14 +100,18 @@ _YES_NO = re.compile(
     r"es|son|hay|puede|pueden|se puede|debe|tiene|tienen)(?!\w)|(?:吗|么)[?？]?$|(?<!の)ますか|できますか",
     re.IGNORECASE,
 )
-_WHY_HOW = re.compile(r"(?<!\w)(?:why|warum|wieso|weshalb|pourquoi|por qué)(?!\w)|为什么|为何|なぜ", re.IGNORECASE)
+_WHY_HOW = re.compile(
+    r"(?<!\w)(?:why|warum|wieso|weshalb|pourquoi|por qué)(?!\w)|为什么|为何|なぜ", re.IGNORECASE
+)
 _TREND = re.compile(
     r"\bover (?:time|the (?:years|quarters|months))\b|\byear (?:over|by|on|to|after) year\b|"
     r"\b(?:develop(?:ed|s|ment)?|evol(?:ve[ds]?|ution)|trend|progress(?:ed|ion)?)\b|\b(?:grown|grew|changed?|risen|rose|fallen|fell|grow|increased?|decreased?)\b(?=.*\b(?:since|from|between|over)\b)|"
     r"\bentwick(?:elt|elte|elten|lung)\b|\bverändert\b|im laufe der|\bévolu(?:é|e|tion)\b|évolué|evolucion|变化|发展|趋势|逐年|推移|変化",
     re.IGNORECASE,
 )
-_PASSIVE = re.compile(r"(?<!\w)(?:is|are|was|were|be|been)\s(?:.*\s)?(\w+(?:ed|en|t|wn|ld))\s*\?*$", re.IGNORECASE)
+_PASSIVE = re.compile(
+    r"(?<!\w)(?:is|are|was|were|be|been)\s(?:.*\s)?(\w+(?:ed|en|t|wn|ld))\s*\?*$", re.IGNORECASE
+)
 _SINCE = re.compile(r"(?:since|seit|depuis|desde|自|从)\s*(?:q[1-4]\s*)?((?:19|20)\d{2})(?!.*(?:19|20)\d{2})|((?:19|20)\d{2})\s*年?\s*(?:以来|から)(?!.*(?:19|20)\d{2})", re.IGNORECASE)  # fmt: skip
 _YEAR = re.compile(r"(?<![\d.,])(?:19|20)\d{2}(?![\d%])")
 _MONEY = frozenset({"price", "revenue", "profit", "salary", "budget", "cash", "refund", "valuation", "loss"})

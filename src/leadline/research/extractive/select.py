@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from leadline.research.extractive.answer import Document, Library, Match, answers_in, ranked, worth
 from leadline.research.extractive.facets import sub_questions
-from leadline.research.extractive.kinds import names_person
-from leadline.research.extractive.passages import Span
+from leadline.research.extractive.kinds import names_person, nearness
+from leadline.research.extractive.passages import MAX_QUOTE, Span
+from leadline.research.extractive.phrases import COLUMNS, NAMES, STATES
+from leadline.research.extractive.plain import plain
 from leadline.research.extractive.question import Question, TimeSpan, read_question
 from leadline.research.sources.dates import HEAD_CHARS, dates_in
-from leadline.research.sources.versions import DocInfo, Version, relate_versions
+from leadline.research.sources.versions import DocInfo, Version, is_superseded, relate_versions
 
 MAX_QUOTES = 4
 MAX_SERIES = 6
 CLOSE = 0.12
 """How much less worth than the best one a further answer may have."""
 CLOSE_ABROAD = 0.18
+MAX_TABLE = 450
+"""Characters from the head of a table to a row that still make one quote."""
 NEEDED_BLOCK = 0.15
 """How much more of the question a list or paragraph has to cover than each of its parts."""
 SHINGLE = 3
 ALIKE = 0.75
 
-QuoteRole = Literal["answer", "head", "older", "statement"]
+QuoteRole = Literal["answer", "older", "context"]
 
 
 @dataclass(frozen=True)
@@ -35,14 +39,23 @@ class Chosen:
     document: Document
     span: Span
     role: QuoteRole
-    """`answer`; `head`: what names the columns or the document of the answer before it; `older`: an answer of a
-    superseded version; `statement`: where that version says what it is."""
+    """`answer`; `older`: the answer of a superseded version; `context`: what names the document, its date or the
+    columns of a table, for the answer before it."""
     claim: str
-    """What stands over the quote, and the quote in plain words."""
+    """What stands over the quote and the quote in plain words, or what kind of context it is."""
 
     @property
     def text(self) -> str:
         return self.span.of(self.document.text)
+
+    @property
+    def plain(self) -> str:
+        """The quote as a line of prose."""
+        return plain(self.text)
+
+    @property
+    def polarity(self) -> str:
+        return {"answer": "supporting", "older": "opposing", "context": "context"}[self.role]
 
 
 @dataclass(frozen=True)
@@ -88,7 +101,10 @@ def answer_facet(text: str, library: Library, *, documents: int | None = None) -
 def _versions(library: Library) -> tuple[Version, ...]:
     return tuple(
         relate_versions(
-            [DocInfo(one.source, one.title, one.location, one.published, one.text) for one in library.documents]
+            [
+                DocInfo(one.source, one.title, one.location, one.published, one.text)
+                for one in library.documents
+            ]
         )
     )
 
@@ -106,6 +122,8 @@ def _answer(question: Question, library: Library, documents: int | None) -> list
     ]
     if question.wanted == "person" and any(names_person(question, one.passage.text) for one in pool):
         pool = [one for one in pool if names_person(question, one.passage.text)]
+    if question.wanted == "count" and any(nearness(question, one.passage.text) for one in pool):
+        pool = [one for one in pool if nearness(question, one.passage.text)]
     best = _best(question, pool, documents)
     chosen: list[Chosen] = []
     for match in best:
@@ -163,9 +181,7 @@ def _newest_first(question: Question, kept: list[Match]) -> list[Match]:
     top = worth(question, kept[0])
     level = [one for one in kept if worth(question, one) >= top - CLOSE / 2]
     rest = [one for one in kept if one not in level]
-    dated = sorted(
-        level, key=lambda one: one.document.dated.date if one.document.dated else "", reverse=True
-    )
+    dated = sorted(level, key=lambda one: one.document.dated.date if one.document.dated else "", reverse=True)
     timed = any(term.kind == "year" for term in question.terms)
     if all(one.document.dated for one in level) and not timed:
         level = dated
@@ -248,81 +264,91 @@ def _period(match: Match, span: TimeSpan) -> str | None:
 
 
 def _with_head(match: Match, *, name_document: bool = False) -> list[Chosen]:
-    """A match as evidence, followed by the head of its table or of its document."""
-    chosen = [Chosen(match.document, match.passage.span, "answer", claim_of(match))]
-    if match.passage.head is not None:
-        head = match.passage.head
-        names = plain(head.of(match.document.text))
-        chosen.append(Chosen(match.document, head, "head", f"{match.document.title}: {names}"))
+    """A match as evidence, followed by the head of its table and the name of its document."""
+    chosen = _answer_of(match, "answer")
     if name_document:
-        opening = opening_of(match.document)
-        if opening:
-            chosen.append(Chosen(match.document, opening, "head", plain(opening.of(match.document.text))))
+        chosen.extend(_context(match.document, [name_line(match.document)], NAMES))
     return chosen
+
+
+def _answer_of(match: Match, role: QuoteRole) -> list[Chosen]:
+    """A match with the head of its table: in one quote where they stand close, else as two."""
+    head, span = match.passage.head, match.passage.span
+    if head is None:
+        return [Chosen(match.document, span, role, claim_of(match))]
+    if span.end - head.start <= MAX_TABLE:
+        return [Chosen(match.document, Span(head.start, span.end), role, claim_of(match))]
+    return [
+        Chosen(match.document, span, role, claim_of(match)),
+        Chosen(match.document, head, "context", COLUMNS),
+    ]
 
 
 def _older(match: Match, newer: Match) -> list[Chosen]:
-    """The answer of an older version, when it says something else, and where that version says what it is."""
+    """The answer of an older version, when it says something else, and where both say what they are."""
     if alike(match.passage.text, newer.passage.text):
         return []
-    chosen = [Chosen(match.document, match.passage.span, "older", claim_of(match))]
-    if match.passage.head is not None:
-        chosen.append(Chosen(match.document, match.passage.head, "head", match.document.title))
-    opening = opening_of(match.document)
-    if opening:
-        chosen.append(Chosen(match.document, opening, "statement", plain(opening.of(match.document.text))))
-    return chosen
+    return [
+        *_context(newer.document, [dating_line(newer.document)], STATES),
+        *_answer_of(match, "older"),
+        *_context(match.document, [name_line(match.document)], NAMES),
+        *_context(match.document, [superseding_line(match.document) or dating_line(match.document)], STATES),
+    ]
 
 
-def opening_of(document: Document) -> Span | None:
-    """The first lines of a document, which name it and its date; None where it begins with something else."""
-    text = document.text
-    start = len(text) - len(text.lstrip())
-    end = start
-    for line in _offset_lines(text[:HEAD_CHARS]):
-        begin, stop = line
-        content = text[begin:stop].strip()
-        if not content:
-            continue
-        listed = content.startswith(("- ", "* ", "|", "##")) or re.match(r"\d+[.)]\s", content)
-        if begin > start and (listed or stop - start > 320):
-            break
-        end = stop
-        if begin > start and not content.startswith(("*", "_", "#", ">")) and len(content) > 100:
-            break
-    return Span(start, end) if end > start and end - start <= 600 else None
+def _context(document: Document, spans: Sequence[Span | None], claim: str) -> list[Chosen]:
+    return [
+        Chosen(document, span, "context", claim)
+        for span in spans
+        if span and span.end - span.start <= MAX_QUOTE
+    ]
 
 
-def _offset_lines(text: str) -> Iterable[tuple[int, int]]:
+def name_line(document: Document) -> Span | None:
+    """The line with which a document names itself; None where its title does not stand in its text."""
+    wanted = " ".join(document.title.split()).casefold()
+    return next(
+        (span for span in _head_lines(document) if plain(span.of(document.text)).casefold() == wanted), None
+    )
+
+
+def dating_line(document: Document) -> Span | None:
+    """The line in which a document states its date, when that is not its title."""
+    if document.dated is None:
+        return None
+    name = name_line(document)
+    for span in _head_lines(document):
+        if plain(span.of(document.text)) == plain(document.dated.statement):
+            return None if span == name else span
+    return None
+
+
+def superseding_line(document: Document) -> Span | None:
+    """The line in which a document says that it is no longer current, other than its title."""
+    name = name_line(document)
+    told = [span for span in _head_lines(document) if is_superseded(span.of(document.text)) and span != name]
+    return told[0] if told else None
+
+
+def _head_lines(document: Document) -> list[Span]:
+    """The lines at the beginning of a document, without the white space around them."""
+    spans: list[Span] = []
     at = 0
-    for line in text.split("\n"):
-        yield at, at + len(line.rstrip())
+    for line in document.text[:HEAD_CHARS].split("\n"):
+        stripped = line.strip()
+        if stripped:
+            start = at + len(line) - len(line.lstrip())
+            spans.append(Span(start, start + len(stripped)))
         at += len(line) + 1
+    return spans
 
 
 def claim_of(match: Match) -> str:
     """What a quote establishes: the title and headings over it, then its own words."""
-    over = [match.document.title, *(name for name in match.passage.headings if name not in match.document.title)]
+    over = [
+        match.document.title,
+        *(name for name in match.passage.headings if name not in match.document.title),
+    ]
     if match.passage.lead and match.passage.kind != "row":
         over.append(plain(match.passage.lead).rstrip(":："))
     return f"{' › '.join(over)}: {plain(match.passage.text)}"[:1000]
-
-
-_MARK = re.compile(r"^\s*(?:[-*•‣◦·–]\s+|\(?\d{1,3}[.)]\s+|#{1,6}\s+|>\s+)+")
-
-
-def plain(text: str) -> str:
-    """A quote as a sentence: without the mark of its list or heading, on one line."""
-    stripped = _MARK.sub("", text.strip())
-    if stripped.startswith("|"):
-        stripped = " | ".join(cells(stripped))
-    line = " ".join(stripped.split())
-    for mark in ("**", "__"):
-        if line.count(mark) % 2:
-            line = line.removeprefix(mark) if line.startswith(mark) else line.removesuffix(mark)
-    return line or " ".join(text.split())
-
-
-def cells(row: str) -> list[str]:
-    """The cells of a row of a Markdown table."""
-    return [cell.strip() for cell in row.strip().strip("|").split("|")]

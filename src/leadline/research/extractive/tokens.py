@@ -80,4 +80,9 @@ def plain_number(surface: str) -> str:
 
 def is_year(token: Token) -> bool:
     """Whether a number is written like a year of our time."""
-    return token.kind == "number" and token.surface.isdigit() and len(token.text) == 4 and "1900" <= token.text <= "2100"
+    return (
+        token.kind == "number"
+        and token.surface.isdigit()
+        and len(token.text) == 4
+        and "1900" <= token.text <= "2100"
+    )

@@ -105,7 +105,11 @@ def dates_in(text: str) -> tuple[DateFound, ...]:
 def _found(text: str) -> Iterator[DateFound]:
     for match in _PATTERN.finditer(text):
         kind = match.lastgroup or ""
-        kind = next(name for name in ("iso", "dmy", "mdy", "my", "dot", "slash", "cjk", "era", "quarter", "year") if match[name])
+        kind = next(
+            name
+            for name in ("iso", "dmy", "mdy", "my", "dot", "slash", "cjk", "era", "quarter", "year")
+            if match[name]
+        )
         iso = _iso(kind, match)
         if iso:
             yield DateFound(iso, match.start(), match.end(), kind)

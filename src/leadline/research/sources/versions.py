@@ -68,7 +68,9 @@ _REPLACES = re.compile(
     r"sustituye|reemplaza|取代|代替|替换|に代わる|を廃止)",
     re.IGNORECASE,
 )
-_DRAFT = re.compile(r"(?<!\w)(?:draft|entwurf|brouillon|borrador|草案|草稿|下書き|preliminary|vorläufig)(?!\w)", re.IGNORECASE)
+_DRAFT = re.compile(
+    r"(?<!\w)(?:draft|entwurf|brouillon|borrador|草案|草稿|下書き|preliminary|vorläufig)(?!\w)", re.IGNORECASE
+)
 _PERIODIC = re.compile(
     r"report|minutes|newsletter|bulletin|review|results|statement|calendar|agenda|digest|journal|log\b|notes|"
     r"bericht|protokoll|rundbrief|kalender|abschluss|rapport|compte[- ]rendu|procès|bilan|informe|acta|boletín|"
@@ -78,8 +80,53 @@ _PERIODIC = re.compile(
 _TITLE_WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _CJK_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")
 _NOT_CORE = frozenset(
-    "v version ver rev revision edition draft final superseded obsolete copy old new current of the a an and for in on "
-    "to by entwurf der die das und von für le la les du des de et el los las y excerpt approved internal".split()
+    [
+        "v",
+        "version",
+        "ver",
+        "rev",
+        "revision",
+        "edition",
+        "draft",
+        "final",
+        "superseded",
+        "obsolete",
+        "copy",
+        "old",
+        "new",
+        "current",
+        "of",
+        "the",
+        "a",
+        "an",
+        "and",
+        "for",
+        "in",
+        "on",
+        "to",
+        "by",
+        "entwurf",
+        "der",
+        "die",
+        "das",
+        "und",
+        "von",
+        "für",
+        "le",
+        "la",
+        "les",
+        "du",
+        "des",
+        "de",
+        "et",
+        "el",
+        "los",
+        "las",
+        "y",
+        "excerpt",
+        "approved",
+        "internal",
+    ]
 )
 
 
@@ -109,7 +156,8 @@ class _Reading:
             match.span() for match in _VERSION.finditer(self.title)
         ]
         rest = "".join(
-            " " if any(start <= at < end for start, end in spans) else letter for at, letter in enumerate(self.title)
+            " " if any(start <= at < end for start, end in spans) else letter
+            for at, letter in enumerate(self.title)
         )
         return title_words(rest)
 
@@ -156,7 +204,9 @@ class _Reading:
 
     @cached_property
     def is_draft(self) -> bool:
-        return bool(_DRAFT.search(self.title) or any(_DRAFT.search(line) for line in header_lines(self.doc.text)))
+        return bool(
+            _DRAFT.search(self.title) or any(_DRAFT.search(line) for line in header_lines(self.doc.text))
+        )
 
     @cached_property
     def periods(self) -> frozenset[str]:
@@ -195,9 +245,9 @@ def relate_versions(docs: Sequence[DocInfo]) -> list[Version]:
     return [version for version in found if version]
 
 
-def supersession_statement(doc: DocInfo) -> str | None:
-    """The sentence by which a document says that it is no longer current; None where it does not."""
-    return _Reading(doc).superseded
+def is_superseded(statement: str) -> bool:
+    """Whether a line says that the document it stands in is no longer current."""
+    return bool(_SUPERSEDED.search(statement)) and _replaces(statement) is None
 
 
 def _relate(first: _Reading, second: _Reading) -> Version | None:
@@ -216,7 +266,12 @@ def _stated(newer: _Reading, older: _Reading) -> str | None:
     """The statement in either document that names the other."""
     if older.superseded_by and _names(older.superseded_by, newer) and _overlap(older, newer) > 0:
         return f"“{older.title}” says: “{older.superseding_sentence}”"
-    if newer.replaces and _names(newer.replaces, older) and _overlap(older, newer) > 0 and not _is_later(older, newer):
+    if (
+        newer.replaces
+        and _names(newer.replaces, older)
+        and _overlap(older, newer) > 0
+        and not _is_later(older, newer)
+    ):
         return f"“{newer.title}” says that it replaces “{newer.replaces}”"
     return None
 
@@ -264,7 +319,9 @@ def _newer(first: _Reading, second: _Reading) -> Version | None:
     if first.version and second.version and first.version != second.version:
         newer, older = (first, second) if first.version > second.version else (second, first)
         if not _is_later(older, newer):
-            return Version(newer.doc.id, older.doc.id, f"version {_dotted(newer)} is after version {_dotted(older)}")
+            return Version(
+                newer.doc.id, older.doc.id, f"version {_dotted(newer)} is after version {_dotted(older)}"
+            )
     for newer, older in ((first, second), (second, first)):
         if _is_later(newer, older) and newer.dated and older.dated:
             return Version(

@@ -1,0 +1,115 @@
+"""The extractive model: an adapter like any other, without a language model and without a network.
+
+It acts on the typed purpose of a request and on the structured results in its conversation, never on the wording
+of a prompt. What it says is a pure function of the request and of the stored texts that the request names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+from anyio import to_thread
+
+from leadline.core.llm.adapter import LlmAdapter, ModelInfo, PreparedCall
+from leadline.core.llm.jsonvalue import JsonValue
+from leadline.core.llm.request import LlmRequest
+from leadline.core.llm.stream import Finish, StreamEvent, TextDelta, ToolCallDelta, UsageReport
+from leadline.core.llm.usage import Usage
+from leadline.research.extractive.phrases import NO_MODEL
+from leadline.research.extractive.planning import plan
+from leadline.research.extractive.transcript import calls_done
+from leadline.research.extractive.unit import OUTPUT, Call, Texts, next_calls
+from leadline.research.extractive.writing import write
+from leadline.research.roles.purposes import (
+    PLANNING,
+    SYNTHESIS,
+    UNIT,
+    PlanningData,
+    SynthesisData,
+    UnitData,
+    purpose_data,
+)
+
+PROVIDER = "extractive"
+MODEL = "extractive"
+NO_TOKENS = Usage(0, 0, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Extractive:
+    """The provider `extractive` with its one model of the same name."""
+
+    texts: Texts
+    """Stored texts of documents, by hash."""
+
+    @property
+    def provider(self) -> str:
+        return PROVIDER
+
+    def info(self, model: str) -> ModelInfo:
+        return ModelInfo(model=model, tools=True, forced_tool_choice=False, origin="built in")
+
+    def prepare(self, request: LlmRequest) -> PreparedCall:
+        return _Prepared(request, self.texts, _digest(request))
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    request: LlmRequest
+    texts: Texts
+    digest: str
+
+    async def stream(self, *, idempotency_key: str | None = None) -> AsyncGenerator[StreamEvent, None]:
+        """The answer; the key has no use, as asking twice costs nothing and gives the same."""
+        said = await to_thread.run_sync(answer, self.request, self.texts)
+        if isinstance(said, str):
+            yield TextDelta(said)
+        else:
+            for index, call in enumerate(said):
+                arguments = msgspec.json.encode(call.arguments).decode()
+                identifier = f"call-{self.digest[:16]}-{index}"
+                yield ToolCallDelta(index=index, id=identifier, name=call.name, arguments=arguments)
+        yield UsageReport(NO_TOKENS)
+        yield Finish("done")
+
+
+def answer(request: LlmRequest, texts: Texts) -> list[Call] | str:
+    """The calls to make, or the text to say where there is nothing more to do."""
+    tools = frozenset(tool.name for tool in request.tools)
+    done = calls_done(request.conversation)
+    purpose = request.purpose
+    if purpose.name == UNIT:
+        return next_calls(purpose_data(purpose, UnitData), tools, done, texts) or _ENDED
+    if purpose.name not in (PLANNING, SYNTHESIS):
+        return NO_MODEL
+    if any(one.name == OUTPUT for one in done):
+        return _ENDED
+    if purpose.name == PLANNING:
+        return _output(plan(purpose_data(purpose, PlanningData)), tools)
+    return _output(write(purpose_data(purpose, SynthesisData)), tools)
+
+
+_ENDED = "Nothing more can be done by extraction."
+
+
+def _output(value: JsonValue, tools: frozenset[str]) -> list[Call] | str:
+    return [Call(OUTPUT, value)] if OUTPUT in tools else msgspec.json.encode(value).decode()
+
+
+def _digest(request: LlmRequest) -> str:
+    """sha256 of the request as canonical JSON: the bytes that a server would be sent."""
+    body: Mapping[str, object] = {
+        "config": request.config,
+        "purpose": request.purpose,
+        "system": request.system,
+        "tools": request.tools,
+        "messages": list(request.conversation),
+    }
+    return hashlib.sha256(msgspec.json.encode(body, order="deterministic")).hexdigest()
+
+
+def _is_adapter(adapter: Extractive) -> LlmAdapter:
+    return adapter

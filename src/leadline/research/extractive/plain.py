@@ -1,0 +1,23 @@
+"""A quote as a line of prose, and a row of a table as its cells."""
+
+from __future__ import annotations
+
+import re
+
+_MARK = re.compile(r"^\s*(?:[-*•‣◦·–]\s+|\(?\d{1,3}[.)]\s+|#{1,6}\s+|>\s+)+")
+
+
+def plain(text: str) -> str:
+    """A quote on one line, without the mark of its list or heading and without marks of emphasis."""
+    stripped = _MARK.sub("", text.strip())
+    if stripped.startswith("|"):
+        stripped = " | ".join(cells(stripped))
+    line = " ".join(re.sub(r"\*\*|__|`", "", stripped).split())
+    if line.startswith("*") and line.endswith("*"):
+        line = line.strip("*")
+    return line or " ".join(text.split())
+
+
+def cells(row: str) -> list[str]:
+    """The cells of a row of a Markdown table."""
+    return [cell.strip() for cell in row.strip().strip("|").split("|")]
