@@ -49,9 +49,13 @@ async def agent_stack(
     loop: LoopConfig | None = None,
     clock_service: Clock | None = None,
     ids_service: Ids | None = None,
+    models_plugin: tuple[Mountable, object] | None = None,
     plugins: Sequence[Mountable] = (),
 ) -> AsyncGenerator[AgentStack]:
     """Mount it all, `plugins` last; what is mounted is gone when the block is left.
+
+    `adapters` are the models, the first scripted one the default; `models_plugin`, a plugin and its
+    configuration, takes their place where real providers are wanted.
 
     Raises:
         AssertionError: a plugin did not become active.
@@ -69,7 +73,7 @@ async def agent_stack(
             await root.mount(home.plugin, {"path": str(folder)}),
             await root.mount(registry.plugin),
             await root.mount(persistence.plugin),
-            await root.mount(models_of(*adapters)),
+            await root.mount(*(models_plugin or (models_of(*adapters), None))),
             await root.mount(tools_plugin.plugin),
             await root.mount(prompt_plugin.plugin, {"identity": False}),
             await root.mount(loop_plugin.plugin, loop or LoopConfig()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -150,9 +151,10 @@ class Asking:
             model=ready.model,
             taken_ids=self._thread.call_ids,
         )
-        if loop.gate.value == 0:
+        gate = loop.gate if self._agent.depth else nullcontext()
+        if gate is loop.gate and loop.gate.value == 0:
             record.flush()
-        async with loop.gate:
+        async with gate:
             key = f"{record.session.id}-{ready.call.digest[:32]}"
             record.write(self._sent(ready, number, key))
             try:

@@ -36,8 +36,9 @@ class LoopConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    calls_in_flight: int = Field(default=16, ge=1)
-    """Model calls that may run at a time, over all agents; the surplus waits its turn."""
+    child_calls_in_flight: int = Field(default=16, ge=1)
+    """Model calls that agents with a parent may have running at a time, over the whole process; the
+    surplus waits its turn. An agent that waits for its own children holds none."""
     max_steps: int | None = Field(default=250, ge=1)
     """Steps of one turn, where the agent itself says nothing; null: no ceiling."""
     max_seconds: float | None = Field(default=None, gt=0)

@@ -250,6 +250,7 @@ class Turn:
 
     async def _sync(self) -> None:
         try:
-            await self._agent.session.sync()
+            async with self._loop.syncs:
+                await self._agent.session.sync()
         except SessionError as error:
             self._agent.ctx.report(error, f"making turn {self._record.turn} survive a power cut")
