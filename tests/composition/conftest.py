@@ -29,7 +29,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def corpus(tmp_path: Path) -> Path:
     folder = tmp_path / "share"
     (folder / "finance").mkdir(parents=True)
-    (folder / "finance" / "expenses.md").write_text(f"# Expense Policy (2026)\n\n- {HOTEL}\n- Flights: economy.\n")
+    (folder / "finance" / "expenses.md").write_text(
+        f"# Expense Policy (2026)\n\n- {HOTEL}\n- Flights: economy.\n"
+    )
     (folder / "leave.md").write_text("# Annual Leave\n\nEmployees in the EU have 28 days of leave.\n")
     return folder
 
@@ -78,7 +80,9 @@ class FakeResearcher:
         if len(answered) == 1 and sources:
             return call("read", {"source": sources[0]})
         if len(answered) == 2 and sources:
-            return call("record_evidence", {"source": sources[0], "quote": self.quote, "claim": "There is a cap."})
+            return call(
+                "record_evidence", {"source": sources[0], "quote": self.quote, "claim": "There is a cap."}
+            )
         return call("structured_output", {"findings": "found", "unresolved": []})
 
     def written(self) -> Behaviour:

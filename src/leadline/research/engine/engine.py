@@ -92,9 +92,11 @@ class ResearchEngine(Service, key="research"):
         return run
 
     async def dispose(self, run: ResearchRun) -> None:
-        """Free a run; it stays on the list if freeing fails, so that it can be tried again."""
+        """Free a run, whoever is cancelled meanwhile; if freeing fails it stays on the list, to be tried again."""
         with anyio.CancelScope(shield=True):
             await run.dispose()
+
+    def _freed(self, run: ResearchRun) -> None:
         self._runs.pop(run.id, None)
 
     async def drain(self) -> None:
@@ -173,6 +175,7 @@ class ResearchEngine(Service, key="research"):
             finisher=finisher,
             ids=ids,
             source_calls=self._config.source_calls,
+            freed=self._freed,
         )
         return ResearchRun(ctx, parts)
 

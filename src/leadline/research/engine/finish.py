@@ -101,8 +101,6 @@ class Finisher:
 def _settle(
     outcome: MethodResult | None, written: bool, cancelled: str | None
 ) -> tuple[RunStatus, str | None]:
-    if outcome is not None and (written or cancelled is None):
-        return outcome.status, outcome.error
-    if cancelled is not None:
+    if outcome is None or (cancelled is not None and not written):
         return "cancelled", cancelled
-    return "failed", "the method ended without a result"
+    return outcome.status, outcome.error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 import anyio
@@ -35,6 +35,8 @@ class RunParts:
     finisher: Finisher
     ids: Ids
     source_calls: int
+    freed: Callable[[ResearchRun], None]
+    """Told once the run holds nothing any more."""
 
 
 class ResearchRun:
@@ -101,6 +103,7 @@ class ResearchRun:
             await self._parts.children.dispose()
             await self._parts.coordinator.dispose()
             self._parts.corpus.close()
+        self._parts.freed(self)
 
     async def _drive(self) -> None:
         outcome: MethodResult | None = None
@@ -114,6 +117,8 @@ class ResearchRun:
             self._settle(outcome)
 
     def _settle(self, outcome: MethodResult | None) -> None:
+        if outcome is None and self._cancelled is None:
+            self._cancelled = "the program ended"
         try:
             self._result = self._parts.finisher.finish(outcome, cancelled=self._cancelled)
         except Exception as defect:  # noqa: BLE001 - told to whoever awaits the result

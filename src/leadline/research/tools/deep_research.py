@@ -62,7 +62,7 @@ def deep_research_tool(ctx: Context, config: Config) -> Tool:
     """The tool, for any agent that may see it."""
 
     async def execute(arguments: DeepResearch, call: ToolInvocation) -> ToolOutput:
-        agent = ctx.get(Agents).get(call.agent_id) if call.agent_id else None
+        agent = ctx.get(Agents).find(call.agent_id) if call.agent_id else None
         if agent is None:
             return _failed("deep_research is for agents: this call has none behind it")
         try:
