@@ -26,22 +26,7 @@ from leadline.core.session.blobs import Blobs
 from leadline.kernel.context import Context, Kernel
 from leadline.kernel.errors import BootFailed, ConfigError, PluginFailed
 from leadline.kernel.plugin import Plugin
-
-
-class MemoryBlobs(Blobs):
-    def __init__(self) -> None:
-        self.stored: dict[str, bytes] = {}
-
-    def put(self, data: bytes, *, synced: bool = False) -> str:
-        digest = hashlib.sha256(data).hexdigest()
-        self.stored[digest] = data
-        return digest
-
-    def get(self, sha256: str) -> bytes:
-        return self.stored[sha256]
-
-    def has(self, sha256: str) -> bool:
-        return sha256 in self.stored
+from leadline.testing.sessions import MemoryBlobs
 
 
 class ShoutReader:

@@ -8,7 +8,9 @@ import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import cast
 
 from anyio import CapacityLimiter, Semaphore, create_task_group, to_thread
 
@@ -51,7 +53,7 @@ class LocalCorpora(Corpora):
 
     async def open(self, paths: Sequence[Path], *, progress: Progress | None = None) -> Corpus:
         roots = await to_thread.run_sync(resolve_roots, paths)
-        walked = await to_thread.run_sync(walk, roots)
+        walked = await to_thread.run_sync(partial(walk, roots, except_for=self._home.path))
         index = await self._indexed(roots, walked, progress)
         try:
             corpus = await to_thread.run_sync(FolderCorpus, roots, walked, index)
@@ -198,11 +200,10 @@ def _prepared(entry: Entry, snapshot: Snapshot, text: str, content: str) -> Prep
     )
 
 
-def _first(failures: ExceptionGroup[Exception]) -> Exception:
+def _first(failure: Exception) -> Exception:
     """One of several failures that share a cause, as the caller knows it."""
-    failure: Exception = failures
-    while isinstance(failure, ExceptionGroup):
-        failure = failure.exceptions[0]
+    if isinstance(failure, ExceptionGroup):
+        return _first(cast("ExceptionGroup[Exception]", failure).exceptions[0])
     return failure
 
 

@@ -13,7 +13,7 @@ LONGEST = 1200
 _USUAL = 800
 """A border of the text from here on ends a passage."""
 
-_SECTION = 300
+_SECTION = 400
 """A heading ends a passage that is at least this long."""
 
 _HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(\S.*?)[ \t]*#*$", re.M)
@@ -62,6 +62,8 @@ def _skip(text: str, position: int) -> int:
 
 def _end(text: str, position: int, headings: list[int]) -> int:
     limit = min(position + LONGEST, len(text))
+    if len(text) - position <= _USUAL:
+        return len(text)
     following = bisect_left(headings, position + _SECTION)
     if following < len(headings) and headings[following] <= limit:
         return headings[following]

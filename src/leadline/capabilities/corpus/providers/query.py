@@ -24,6 +24,11 @@ class Term:
     pattern: re.Pattern[str]
     """Finds it in folded text; roughly as the index does, for ranking and for showing."""
 
+    @property
+    def weight(self) -> int:
+        """How much its absence tells: a year or a model number that is not there, more than a word."""
+        return 2 if any(char.isdigit() for char in self.text) else 1
+
 
 @dataclass(frozen=True)
 class Query:

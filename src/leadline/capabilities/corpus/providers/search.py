@@ -24,8 +24,8 @@ _FIRST_ROWS = 256
 """Matches ranked at first; enough unless a few long documents hold them all, or many match equally."""
 
 _MOST_ROWS = 20_000
-_COVERAGE = 0.3
-"""What holding every word of the query adds to the score; in proportion for some of them."""
+_COVERAGE = 0.6
+"""What holding every word of the query adds to the score; with a share of them, the share squared of it."""
 
 _DIGITS = 6
 """Scores that agree to so many significant digits are equal; the location decides."""
@@ -103,7 +103,8 @@ def _closer(row: PassageRow, score: float, title: str, query: Query) -> _Passage
     held = {number for _, _, number in places}
     if len(held) < len(query.terms):
         held.update(number for _, _, number in query.found_in(fold(f"{title}\n{row.heading}")))
-    boost = 1 + _COVERAGE * len(held) / len(query.terms)
+    share = sum(query.terms[number].weight for number in held) / sum(term.weight for term in query.terms)
+    boost = 1 + _COVERAGE * share * share
     return _Passage(row, _rounded(score * boost), places)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import unicodedata
@@ -94,11 +95,15 @@ def _resolved(path: Path) -> tuple[Path, bool]:
     raise CorpusUnavailable(shown, "neither a file nor a folder", "Name a folder or a regular file.")
 
 
-def walk(roots: Sequence[Root]) -> Walked:
-    """Every file below `roots`; those that cannot or may not be read carry a problem."""
+def walk(roots: Sequence[Root], *, except_for: Path | None = None) -> Walked:
+    """Every file below `roots` but not below `except_for`; those that cannot or may not be read carry a problem."""
     left_out: Counter[str] = Counter()
     entries: list[Entry] = []
     seen: set[tuple[int, int]] = set()
+    if except_for is not None:
+        with contextlib.suppress(OSError):
+            info = except_for.stat()
+            seen.add((info.st_dev, info.st_ino))  # as if it had been walked
     for root in roots:
         walker = _Walker(root, left_out, seen)
         walker.run()
@@ -234,9 +239,9 @@ def _located(found: Sequence[_Found], prefix: str, root: Root) -> list[Entry]:
     taken: set[str] = set()
     entries: list[Entry] = []
     folder = root.path.parent if root.is_file else root.path
-    for item in sorted(found, key=lambda one: one.shown):
+    for item in sorted(found, key=lambda one: (not _is_composed(one.shown), one.shown)):
         shown = root.name if root.is_file else _shown("/".join(item.shown))
-        if shown in taken:  # names that differ in composition alone: the second keeps its own spelling
+        if shown in taken:  # names that differ in composition alone: the composed one came first
             shown = _unique(_printable("/".join(item.shown)), taken)
         taken.add(shown)
         info = item.info
@@ -252,6 +257,10 @@ def _located(found: Sequence[_Found], prefix: str, root: Root) -> list[Entry]:
             )
         )
     return entries
+
+
+def _is_composed(names: tuple[str, ...]) -> bool:
+    return all(unicodedata.is_normalized("NFC", name) for name in names)
 
 
 def _shown(name: str) -> str:

@@ -70,9 +70,9 @@ class HtmlReader:
     version = "1"
 
     def recognise(self, data: bytes, name: str) -> Recognition | None:
-        if is_binary(data):
-            return None
         suffix = PurePosixPath(name).suffix.lower()
+        if b"<" not in data[:4096] or is_binary(data):
+            return None
         head = decode(data[:4096]).text
         if _OPENING.match(head) and suffix not in _OTHER_SUFFIXES:
             return Recognition("text/html", Certainty.STRUCTURE)
