@@ -9,29 +9,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 from anyio import to_thread
 
 from leadline.core.llm.adapter import LlmAdapter, ModelInfo, PreparedCall
-from leadline.core.llm.jsonvalue import JsonValue
 from leadline.core.llm.request import LlmRequest
 from leadline.core.llm.stream import Finish, StreamEvent, TextDelta, ToolCallDelta, UsageReport
 from leadline.core.llm.usage import Usage
-from leadline.research.extractive.phrases import NO_MODEL
-from leadline.research.extractive.planning import plan
-from leadline.research.extractive.transcript import calls_done
-from leadline.research.extractive.unit import OUTPUT, Call, Texts, next_calls
-from leadline.research.extractive.writing import write
-from leadline.research.roles.purposes import (
-    PLANNING,
-    SYNTHESIS,
-    UNIT,
-    PlanningData,
-    SynthesisData,
-    UnitData,
-    purpose_data,
-)
+
+if TYPE_CHECKING:
+    from leadline.research.extractive.unit import Texts
 
 PROVIDER = "extractive"
 MODEL = "extractive"
@@ -64,7 +53,10 @@ class _Prepared:
 
     async def stream(self, *, idempotency_key: str | None = None) -> AsyncGenerator[StreamEvent, None]:
         """The answer; the key has no use, as asking twice costs nothing and gives the same."""
-        said = await to_thread.run_sync(answer, self.request, self.texts)
+        # The rules of extraction take longer to load than an agent that never asks for them takes to start.
+        from leadline.research.extractive.reply import reply  # noqa: PLC0415
+
+        said = await to_thread.run_sync(reply, self.request, self.texts)
         if isinstance(said, str):
             yield TextDelta(said)
         else:
@@ -74,29 +66,6 @@ class _Prepared:
                 yield ToolCallDelta(index=index, id=identifier, name=call.name, arguments=arguments)
         yield UsageReport(NO_TOKENS)
         yield Finish("done")
-
-
-def answer(request: LlmRequest, texts: Texts) -> list[Call] | str:
-    """The calls to make, or the text to say where there is nothing more to do."""
-    tools = frozenset(tool.name for tool in request.tools)
-    done = calls_done(request.conversation)
-    purpose = request.purpose
-    if purpose.name == UNIT:
-        return next_calls(purpose_data(purpose, UnitData), tools, done, texts) or _ENDED
-    if purpose.name not in (PLANNING, SYNTHESIS):
-        return NO_MODEL
-    if any(one.name == OUTPUT for one in done):
-        return _ENDED
-    if purpose.name == PLANNING:
-        return _output(plan(purpose_data(purpose, PlanningData)), tools)
-    return _output(write(purpose_data(purpose, SynthesisData)), tools)
-
-
-_ENDED = "Nothing more can be done by extraction."
-
-
-def _output(value: JsonValue, tools: frozenset[str]) -> list[Call] | str:
-    return [Call(OUTPUT, value)] if OUTPUT in tools else msgspec.json.encode(value).decode()
 
 
 def _digest(request: LlmRequest) -> str:
