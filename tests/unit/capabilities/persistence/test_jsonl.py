@@ -615,3 +615,24 @@ async def test_numbering_never_steps_back(tmp_path: Path) -> None:
     assert session.append(Noted(text="a model was exchanged")).seq == 120
     assert session.append(TurnStart(turn=21)).seq == 121
     await session.close()
+
+
+async def test_a_lock_file_that_is_deleted_while_it_is_taken_is_not_relied_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(tmp_path)
+    lock, flock = tmp_path / "s-1.lock", lease_module.fcntl.flock
+    deleted: list[bool] = []
+
+    def deleting(fd: int, how: int) -> None:
+        if not deleted:
+            deleted.append(True)
+            lock.unlink()
+        flock(fd, how)
+
+    monkeypatch.setattr(lease_module.fcntl, "flock", deleting)
+    session = await store_in(tmp_path).open("s-1")
+    with pytest.raises(SessionLocked):
+        await store_in(tmp_path).open("s-1")
+    session.append(Noted(text="x"))
+    await session.close()
