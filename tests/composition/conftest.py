@@ -19,8 +19,6 @@ HOTEL = "Hotel caps: EUR 180 (EU), USD 240 (US) per night."
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "home"
-    path.mkdir()
-    (path / "leadline.yml").write_text("- {id: extractive, disabled: true}\n")  # TEMP
     monkeypatch.setenv("LEADLINE_HOME", str(path))
     return path
 

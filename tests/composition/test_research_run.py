@@ -27,9 +27,11 @@ QUESTION = "What may a hotel night cost?"
 
 @asynccontextmanager
 async def running(researcher: FakeResearcher) -> AsyncIterator[tuple[Leadline, ProviderServer]]:
-    async with ProviderServer(researcher, strict=True) as server:
-        async with Leadline(model="local/fake", base_url=server.base_url) as app:
-            yield app, server
+    async with (
+        ProviderServer(researcher, strict=True) as server,
+        Leadline(model="local/fake", base_url=server.base_url) as app,
+    ):
+        yield app, server
 
 
 async def test_a_question_becomes_a_report_whose_citation_is_a_span_of_the_document(
