@@ -71,6 +71,7 @@ class Fiber:
         self._epoch: Epoch | None = None
         self._generation = 0
         self._stopping = False
+        self._refused = False
         self._setup: Work | None = None
         self._driving = False
         self._idle = Event()
@@ -122,7 +123,7 @@ class Fiber:
             if self.plugin is not None:
                 self.plugin.bind(self.config)
         except Exception as error:  # noqa: BLE001 - a plugin's failure is its fiber's state; diagnose() tells it
-            self.state, self.error = State.FAILED, error
+            self.state, self.error, self._refused = State.FAILED, error, True
             self.kernel.report(error, f"plugin {self.path}")
 
     def lacks(self) -> list[type[Service]]:
@@ -161,7 +162,7 @@ class Fiber:
         """
         if self.plugin is not None:
             self.plugin.bind(config)
-        self.config = config
+        self.config, self._refused = config, False
         self._generation += 1
         if self.state is State.FAILED:
             self._epoch = ()
@@ -208,7 +209,7 @@ class Fiber:
         return found | {definition: self._resolve(definition) for definition in self.plugin.needs}
 
     def _target(self) -> Epoch | None:
-        if self._stopping or self.plugin is None:
+        if self._stopping or self._refused or self.plugin is None:
             return None
         found = self._resolved()
         if any(found[definition] is None for definition in self.plugin.needs):

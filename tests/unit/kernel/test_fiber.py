@@ -63,6 +63,13 @@ def store_plugin(journal: Journal, name: str = "store") -> Plugin[None]:
     return Plugin(name, apply, provides=(Store,))
 
 
+def browser_plugin() -> Plugin[None]:
+    async def apply(ctx: Context, config: None) -> None:
+        ctx.provide(Browser, Browser())
+
+    return Plugin("browser", apply, provides=(Browser,))
+
+
 def index_plugin(journal: Journal) -> Plugin[None]:
     async def apply(ctx: Context, config: None) -> None:
         store = ctx.get(Store)
@@ -284,8 +291,12 @@ async def test_a_config_that_cannot_be_parsed_fails_this_fiber_alone_even_while_
     assert isinstance(fiber.error, ConfigError)
     assert "colour" in str(fiber.error)
     assert other.state is State.ACTIVE
+    await kernel.root.mount(browser_plugin())
+    await kernel.settled()
+    assert fiber.state is State.FAILED
+    assert len(kernel.reports) == 1
     await fiber.update(None)
-    assert fiber.state is State.PENDING
+    assert fiber.state is State.ACTIVE
 
 
 async def test_an_update_that_cannot_be_parsed_leaves_the_fiber_running(kernel: Kernel) -> None:
