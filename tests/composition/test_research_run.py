@@ -224,13 +224,13 @@ async def test_source_calls_beyond_the_limit_are_refused_by_code(
     assert sum("source calls of this unit are used" in text for text in told) == 3
 
 
-async def test_units_run_in_parallel_and_stay_in_plan_order(
+async def test_units_run_in_parallel_and_reach_the_writer_in_plan_order(
     home: Path, corpus: Path, researcher: FakeResearcher
 ) -> None:
     researcher.units = 3
     open_now, most = 0, 0
 
-    async with running(researcher) as (app, _):
+    async with running(researcher) as (app, server):
         run = await app.start_research(QUESTION, corpus=[corpus], breadth="broad")
         started: list[str] = []
         async for fact in run.events():
@@ -242,9 +242,11 @@ async def test_units_run_in_parallel_and_stay_in_plan_order(
                 open_now -= 1
         result = await run.result()
         await app.ctx.get(ResearchEngine).dispose(run)
-    assert started == ["u1", "u2", "u3"]
+        prompt = str(server.requests[-1].messages[-1]["content"])
+    assert sorted(started) == ["u1", "u2", "u3"]
     assert most == 3
     assert result.status == "completed"
+    assert prompt.index("Unit u1") < prompt.index("Unit u2") < prompt.index("Unit u3")
 
 
 @pytest.mark.parametrize("phase", ["plan", "unit", "writer"])

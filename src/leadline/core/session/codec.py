@@ -53,10 +53,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Seconds since 1970, UTC."""
     parent: str | None = None
     """Id of the session that this one was made for or forked from."""
-    depth: int = 0
-    """How many delegations lie between this session and one that a person started."""
-    cwd: str = ""
-    """Absolute working directory; empty where there is none."""
+    depth: int = msgspec.field(default_factory=lambda: 0)
+    """How many delegations lie between this session and one that a person started. Always written."""
+    cwd: str = msgspec.field(default_factory=lambda: "")
+    """Absolute working directory; empty where there is none. Always written."""
     seed: int | None = None
     """How many events were copied in when the session was made; None for a session without a seed."""
     forked_at: int | None = None

@@ -65,6 +65,7 @@ async def test_the_file_is_what_the_format_says(tmp_path: Path) -> None:
         "id": "s-1",
         "kind": "agent",
         "created": START,
+        "depth": 0,
         "cwd": "/somewhere",
     }
     before = head
