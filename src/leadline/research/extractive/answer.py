@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from leadline.research.extractive.features import features
@@ -19,6 +19,7 @@ from leadline.research.extractive.kinds import (
     nearness,
     satisfies,
     states_money,
+    states_percent,
 )
 from leadline.research.extractive.language import Language, language_of
 from leadline.research.extractive.matching import likeness
@@ -31,6 +32,8 @@ HEADING = 0.85
 TITLE = 0.75
 NEAR = 0.65
 SUBJECT = 0.6
+OPENING = 200
+"""Characters with which a document says what it is about."""
 AMOUNT = 0.9
 """How well an amount of money covers words such as "cost"."""
 ELSEWHERE = 0.3
@@ -38,6 +41,7 @@ ELSEWHERE = 0.3
 SECTION = 0.5
 """How much the heading right over a passage counts as its own words."""
 _QUARTER = re.compile(r"[qh][1-4]")
+PRICED = frozenset({"price", "budget"})
 MONTHS = frozenset(
     [
         "january",
@@ -55,7 +59,7 @@ MONTHS = frozenset(
 )
 ENOUGH = 0.62
 """Share of the weight of the question's terms that an answer covers at least."""
-LOCAL = 0.3
+LOCAL = 0.25
 """Share that an answer covers in its own words."""
 SOFT_WEIGHT = 0.3
 ENTITY_WEIGHT = 1.3
@@ -116,15 +120,15 @@ class Library:
 
     def is_subject(self, term: Term, language: Language) -> bool:
         """Whether a name is what the whole collection is about, so that a document need not repeat it."""
-        if term.kind not in ("name", "word", "cjk") or term.concepts:
+        if term.kind not in ("name", "word", "cjk") or term.concepts or term.surface.isupper():
             return False
         named = sum(
-            likeness(term, f"{document.name}\n{document.text[:800]}", language) > 0
+            likeness(term, f"{document.name}\n{document.text[:OPENING]}", language) > 0
             for document in self.documents
         )
         if self.total <= 2:
             return named > 0
-        return named >= 2 and named * 4 >= min(self.total, len(self.documents))
+        return named >= min(3, len(self.documents)) and named * 4 >= len(self.documents)
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,8 @@ class Match:
     fits: bool
     """Holds the kind of thing that is wanted."""
     local: float
+    """Share covered in the passage's own words and the heading right over it."""
+    own: float = 0.0
     """Share covered in the passage's own words."""
 
     @property
@@ -148,10 +154,20 @@ class Match:
 
 def match_document(question: Question, document: Document, library: Library) -> list[Match]:
     """Every passage of a document held against a question, in order."""
+    question = _pointed(question, library)
     weights = _weights(question, library)
     subjects = frozenset(term for term in question.terms if library.is_subject(term, question.language))
     found = passages(document.text[:MAX_TEXT], document.location)
     return [_match(question, document, passage, weights, subjects) for passage in found]
+
+
+def _pointed(question: Question, library: Library) -> Question:
+    """With nothing but the subject of the collection to go by, general words such as "leads" are what is asked."""
+    telling = [term for term in question.strict if not library.is_subject(term, question.language)]
+    if telling or all(term.strict for term in question.terms):
+        return question
+    terms = tuple(term if term.strict else replace(term, kind="word") for term in question.terms)
+    return replace(question, terms=terms)
 
 
 def _weights(question: Question, library: Library) -> dict[Term, float]:
@@ -173,7 +189,7 @@ def _match(
     weights: dict[Term, float],
     subjects: frozenset[Term],
 ) -> Match:
-    covered = local = lasting = 0.0
+    covered = local = lasting = said = 0.0
     section = passage.headings[-1] if passage.headings and passage.headings[-1] not in document.title else ""
     missing: list[Term] = []
     for term in question.terms:
@@ -182,6 +198,7 @@ def _match(
         covered += weights[term] * best
         if not is_period(term):
             lasting += weights[term]
+            said += weights[term] * own
             headed = (
                 SECTION * likeness(term, section, question.language, document.language) if section else 0.0
             )
@@ -193,9 +210,9 @@ def _match(
     total = sum(weights.values()) or 1.0
     fits = satisfies(question, passage.text, passage.lead if passage.kind == "row" else "")
     share = local / lasting if lasting else 1.0
-    if passage.kind == "block":
-        share = max(share, LOCAL) if covered else share
-    return Match(document, passage, covered / total, tuple(missing), fits, share)
+    if passage.kind == "list":
+        share = 1.0 if question.wanted == "any" else 0.0
+    return Match(document, passage, covered / total, tuple(missing), fits, share, said)
 
 
 def is_period(term: Term) -> bool:
@@ -203,9 +220,19 @@ def is_period(term: Term) -> bool:
     return term.kind == "year" or bool(term.concepts & MONTHS) or bool(_QUARTER.fullmatch(term.text))
 
 
+def _in_words(question: Question, term: Term, passage: Passage, document: Document) -> float:
+    """How well the words of a passage cover a term; a word such as "cost" or "share" by the amount that answers it."""
+    if question.wanted == "percent" and "share" in term.concepts:
+        return AMOUNT if states_percent(passage.text) else 0.0
+    own = likeness(term, passage.text, question.language, document.language)
+    if own == 0.0 and question.wanted == "money" and term.concepts & PRICED and states_money(passage.text):
+        return AMOUNT
+    return own
+
+
 def _is_told_elsewhere(term: Term, question: Question, passage: Passage, document: Document) -> bool:
     """Whether one word of a long question may stand in another part of the document than the answer."""
-    if term.is_entity or passage.kind == "block":
+    if term.is_entity or passage.kind in ("pair", "list"):
         return False
     others = [one for one in question.strict if one != term]
     held = sum(_cover(question, one, passage, document)[0] > 0 for one in others)
@@ -216,9 +243,7 @@ def _is_told_elsewhere(term: Term, question: Question, passage: Passage, documen
 def _cover(question: Question, term: Term, passage: Passage, document: Document) -> tuple[float, float]:
     """How well the passage itself covers a term, and how well what stands around it does."""
     language, written = question.language, document.language
-    own = likeness(term, passage.text, language, written)
-    if own == 0.0 and "price" in term.concepts and question.wanted == "money" and states_money(passage.text):
-        own = AMOUNT
+    own = 0.0 if passage.kind == "list" else _in_words(question, term, passage, document)
     if passage.lead:
         own = max(own, LEAD * likeness(term, passage.lead, language, written))
     heading = HEADING * max(
@@ -263,9 +288,10 @@ def worth(question: Question, match: Match) -> float:
         value += 0.15
     if question.wanted in ("count", "amount", "money", "percent"):
         value += 0.12 * nearness(question, text)
-    if match.passage.kind == "block":
+    if match.passage.kind == "pair":
         value -= 0.12
     value -= 0.1 * _is_about_another(question, match.document)
+    value += 0.08 * _is_about_it(question, match.document)
     value += 0.08 * _is_of_the_period(question, match.document)
     return value - 0.0001 * len(text)
 
@@ -278,6 +304,18 @@ def _is_about_another(question: Question, document: Document) -> bool:
     return (
         bool(asked) and not titled & asked and any(code.rstrip("0123456789") in families for code in titled)
     )
+
+
+def _is_about_it(question: Question, document: Document) -> bool:
+    """Whether the title names a code of the question: that document is the one to ask."""
+    asked = {term.text for term in question.terms if term.kind == "code"}
+    return bool(asked & features(document.title, question.language).codes)
+
+
+def is_about(question: Question, document: Document) -> bool:
+    """Whether the title of a document has every telling term of the question."""
+    terms = question.strict
+    return bool(terms) and all(likeness(one, document.title, question.language, document.language) for one in terms)
 
 
 def _is_of_the_period(question: Question, document: Document) -> bool:

@@ -29,6 +29,11 @@ _DURATION = re.compile(
     r"|[\d一二三四五六七八九十两半]+\s*个?(?:年|月|周|星期|天|日|小时|分钟|分|時間|週間|日間|か月|ヶ月)",
     re.IGNORECASE,
 )
+_TIME_UNIT = re.compile(
+    r"years?|months?|weeks?|days?|hours?|minutes?|nights?|jahren?|monaten?|wochen?|tagen?|stunden?|minuten?|"
+    r"ans?|années?|mois|semaines?|jours?|heures?|años?|mes(?:es)?|semanas?|días?|horas?",
+    re.IGNORECASE,
+)
 _WHEN = re.compile(
     r"(?<!\w)(?:\d{1,2}[:.h]\d{2}|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|daily|weekly|monthly|annually|yearly|quarterly|nightly|"
     r"every (?:day|week|month|year)|[QH][1-4](?!\w)|(?:spring|summer|autumn|winter|christmas|easter)|within \d+|in advance|"
@@ -37,7 +42,7 @@ _WHEN = re.compile(
     r"januar|februar|märz|mai|juni|juli|oktober|dezember|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|"
     r"janvier|février|mars|avril|juin|juillet|août|septembre|octobre|novembre|décembre|lunes|martes|miércoles|jueves|"
     r"viernes|sábado|domingo|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre)(?!\w)"
-    r"|day \d|week \d|[年月日时時点曜]|周[一二三四五六日]|星期",
+    r"|(?:day|week|month|year|tag|woche|monat|jour|semaine|mois|día|semana|mes) \d|[年月日时時点曜]|周[一二三四五六日]|星期",
     re.IGNORECASE,
 )
 _PERCENT = re.compile(
@@ -113,6 +118,11 @@ def states_money(text: str) -> bool:
     return bool(_MONEY.search(text))
 
 
+def states_percent(text: str) -> bool:
+    """Whether a text holds a percentage."""
+    return bool(_PERCENT.search(text))
+
+
 def nearness(question: Question, text: str) -> float:
     """1 when a new number stands next to what is counted or measured, less with the distance, 0 without any.
 
@@ -132,18 +142,23 @@ def nearness(question: Question, text: str) -> float:
     for at, token in enumerate(row):
         if token.kind != "number" or token.text in asked or is_year(token):
             continue
-        counts_other = question.wanted == "count" and at + 1 < len(row) and _counts(row[at + 1], question)
+        counts_other = at + 1 < len(row) and _counts(row[at + 1], question)
         usable = [place for place in places if place > at or not counts_other or at + 1 in places]
         best = max([best, *(1.0 - 0.2 * (abs(place - at) - 1) for place in usable)])
     return best
 
 
 def _counts(token: Token, question: Question) -> bool:
-    return token.kind == "word" and token.text not in word_set("stop", question.language)
+    """Whether the word behind a number makes it a number of something else than what is asked for."""
+    if question.wanted == "amount":
+        return bool(_TIME_UNIT.fullmatch(token.text))
+    return question.wanted == "count" and token.kind == "word" and token.text not in word_set("stop", question.language)
 
 
 def matter_of(question: Question) -> Term | None:
-    """The first term that is neither a code nor a figure: what is counted, measured or told."""
+    """What is counted, measured or told: the word behind "how many", else the first that is no code or figure."""
+    if question.counted is not None:
+        return question.counted
     return next(
         (term for term in question.terms if term.strict and term.kind in ("word", "name", "cjk")), None
     )

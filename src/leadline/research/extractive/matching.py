@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 
-from leadline.research.extractive.concepts import table
+from leadline.research.extractive.concepts import concepts_of, table
 from leadline.research.extractive.features import Features, features
 from leadline.research.extractive.language import Language, stem
 from leadline.research.extractive.question import Term
@@ -143,6 +143,8 @@ def _word(term: Term, found: Features, language: Language, document: Language) -
         return SYNONYM
     if term.kind == "name" and len(term.text) <= 3:
         return 0.0
+    if "-" in term.text and all(_part_matches(part, found, language) for part in term.text.split("-")):
+        return DERIVED
     if any(_derived(term.stem, other) for other in found.stems):
         return DERIVED
     if document == "de" and any(_compound(term, word) for word in found.words):
@@ -150,6 +152,13 @@ def _word(term: Term, found: Features, language: Language, document: Language) -
     if document != language and any(_cognate(term.text, word) for word in found.words):
         return COGNATE
     return 0.0
+
+
+def _part_matches(part: str, found: Features, language: Language) -> bool:
+    """Whether a part of a hyphenated word, as in EU-Mitarbeiter, is in the text."""
+    if part in found.words or stem(part, language) in found.stems:
+        return True
+    return bool(concepts_of(part, language) & found.concepts)
 
 
 def _derived(stem: str, other: str) -> bool:

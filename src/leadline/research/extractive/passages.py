@@ -11,7 +11,7 @@ from typing import Literal
 
 from leadline.research.extractive.language import language_of
 
-PassageKind = Literal["sentence", "item", "row", "answer", "block"]
+PassageKind = Literal["sentence", "item", "row", "answer", "pair", "list"]
 MAX_QUOTE = 600
 """Characters of the longest quote."""
 
@@ -81,7 +81,7 @@ _TABLED = (".csv", ".tsv")
 
 @lru_cache(maxsize=256)
 def passages(text: str, location: str = "") -> tuple[Passage, ...]:
-    """Everything of a document that can be quoted, in order, then lists and short sections as wholes."""
+    """Everything of a document that can be quoted, in order, then short lists as wholes."""
     if location.casefold().endswith(_TABLED):
         return tuple(_delimited(text))
     blocks = _blocks(text)
@@ -104,10 +104,9 @@ def passages(text: str, location: str = "") -> tuple[Passage, ...]:
         elif block.kind == "item":
             found = list(_items(text, group, path, lead))
             single.extend(found)
-            whole.extend(_whole(text, lead or group[0], group[-1], path))
+            whole.extend(_list(text, group, path, lead))
         else:
             single.extend(_prose(text, block, path, lead))
-            whole.extend(_whole(text, block, block, path))
         is_lead = block.kind == "prose" and text[block.start : block.end].rstrip().rstrip("*_").endswith(
             (":", "：")
         )
@@ -247,7 +246,7 @@ def _prose(text: str, block: _Block, path: tuple[str, ...], lead: _Block | None)
     for first, second in itertools.pairwise(sentences):
         both = Span(first.start, second.end)
         if len(sentences) > 2 and both.end - both.start <= MAX_QUOTE:
-            yield Passage(both, both.of(text), "block", path, introduction)
+            yield Passage(both, both.of(text), "pair", path, introduction)
 
 
 def _cut(text: str, block: _Block, kind: PassageKind, path: tuple[str, ...], lead: str) -> Iterator[Passage]:
@@ -260,13 +259,13 @@ def _cut(text: str, block: _Block, kind: PassageKind, path: tuple[str, ...], lea
             yield Passage(span, span.of(text), kind, path, lead)
 
 
-def _whole(text: str, first: _Block, last: _Block, path: tuple[str, ...]) -> Iterator[Passage]:
-    """A list with its introduction, or a paragraph, as one quote, where it is short enough."""
-    span = Span(first.start, last.end)
-    if first is last and len(_sentences(text, first)) < 2:
-        return
-    if span.end - span.start <= MAX_QUOTE:
-        yield Passage(span, span.of(text), "block", path)
+def _list(text: str, group: Sequence[_Block], path: tuple[str, ...], lead: _Block | None) -> Iterator[Passage]:
+    """A list with its introduction as one quote, where it is short enough."""
+    first = lead or group[0]
+    span = Span(first.start, group[-1].end)
+    if len(group) > 1 and span.end - span.start <= MAX_QUOTE:
+        introduction = text[lead.start : lead.end] if lead else ""
+        yield Passage(span, span.of(text), "list", path, introduction)
 
 
 def _sentences(text: str, block: _Block) -> list[Span]:

@@ -11,7 +11,7 @@ def plain(text: str) -> str:
     """A quote on one line, without the mark of its list or heading and without marks of emphasis."""
     stripped = _MARK.sub("", text.strip())
     if stripped.startswith("|"):
-        stripped = " | ".join(cells(stripped))
+        stripped = "\n".join(" | ".join(cells(row)) for row in stripped.splitlines() if row.strip(" |:-"))
     line = " ".join(re.sub(r"\*\*|__|`", "", stripped).split())
     if line.startswith("*") and line.endswith("*"):
         line = line.strip("*")

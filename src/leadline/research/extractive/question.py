@@ -66,8 +66,12 @@ class Question:
     wanted: Wanted
     identity: bool = False
     """Asks who somebody is: only a name answers."""
+    overview: bool = False
+    """Asks to be told about something, without naming what of it."""
     span: TimeSpan | None = None
     """Set when a development over time is asked for."""
+    counted: Term | None = None
+    """What stands behind "how many"."""
     frame: tuple[Term, ...] = field(default=())
     """Words such as "policy": too general to be asked for, of use when there is nothing else."""
 
@@ -100,6 +104,12 @@ _YES_NO = re.compile(
     r"es|son|hay|puede|pueden|se puede|debe|tiene|tienen)(?!\w)|(?:吗|么)[?？]?$|(?<!の)ますか|できますか",
     re.IGNORECASE,
 )
+_OVERVIEW = re.compile(
+    r"^\W*(?:(?:please |can you |could you )?(?:tell (?:me|us) (?:about|of)|describe|summari[sz]e|explain|give (?:me |us )?an overview)|what is known about|"
+    r"(?:bitte )?(?:beschreibe|erzähle?|erkläre|fasse)(?!\w)|was ist bekannt über|décri(?:s|vez)|présente[rz]?|résume[rz]?|describ[ae]|resum[ae]|"
+    r"请?介绍|概述|总结|について(?:教えて|説明))",
+    re.IGNORECASE,
+)
 _WHY_HOW = re.compile(
     r"(?<!\w)(?:why|warum|wieso|weshalb|pourquoi|por qué)(?!\w)|为什么|为何|なぜ", re.IGNORECASE
 )
@@ -130,8 +140,33 @@ def read_question(text: str) -> Question:
         terms = tuple(term for term in terms if term.kind != "year" and not _TREND.fullmatch(term.surface))
     if not any(term.strict for term in terms):
         terms, frame = _promoted(terms, frame), ()
+    overview = bool(_OVERVIEW.search(text))
     identity = bool(_IDENTITY.search(text))
-    return Question(text, language, terms, _wanted(text, terms), identity, span, frame)
+    wanted = _wanted(text, terms)
+    counted = _counted(text, language) if wanted == "count" else None
+    return Question(text, language, terms, wanted, identity, overview, span, counted, frame)
+
+
+_HOW_MANY_DENSE = re.compile(r"(?:多少|几)[个名位台人只艘条种次]?([\u4e00-\u9fff]{1,4})")
+_HOW_MANY = re.compile(r"how many|wie ?viele|combien (?:de |d')|cuánt[oa]s", re.IGNORECASE)
+
+
+def _counted(text: str, language: Language) -> Term | None:
+    dense = _HOW_MANY_DENSE.search(text)
+    if dense:
+        return next(iter(_cjk_terms(dense[1], language)), None)
+    found = _HOW_MANY.search(text)
+    if found is None:
+        return None
+    row = tokens(text[found.end() :])
+    length, phrase = phrase_at([token.text for token in row], 0, language)
+    if length:
+        name = " ".join(token.text for token in row[:length])
+        return Term(name, name, "word", name, phrase)
+    for token in row:
+        if token.kind == "word" and token.text not in word_set("stop", language):
+            return Term(token.text, token.surface, "word", stem(token.text, language), concepts_of(token.text, language))
+    return None
 
 
 def _with_general_verb(text: str, terms: tuple[Term, ...]) -> tuple[Term, ...]:
@@ -161,7 +196,7 @@ def _wanted(text: str, terms: tuple[Term, ...]) -> Wanted:
         return "any"
     if _YES_NO.search(text.strip()):
         return "yesno"
-    return "money" if any("price" in term.concepts for term in terms) else "any"
+    return "money" if any(term.concepts & {"price", "budget"} for term in terms) else "any"
 
 
 def _asks_money(terms: tuple[Term, ...]) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from leadline.research.extractive.answer import Document, Library, Match, answers_in, ranked, worth
+from leadline.research.extractive.answer import Document, Library, Match, answers_in, is_about, match_document, ranked, worth
 from leadline.research.extractive.facets import sub_questions
 from leadline.research.extractive.kinds import names_person, nearness
 from leadline.research.extractive.passages import MAX_QUOTE, Span
@@ -15,17 +15,18 @@ from leadline.research.extractive.phrases import COLUMNS, NAMES, STATES
 from leadline.research.extractive.plain import plain
 from leadline.research.extractive.question import Question, TimeSpan, read_question
 from leadline.research.sources.dates import HEAD_CHARS, dates_in
-from leadline.research.sources.versions import DocInfo, Version, is_superseded, relate_versions
+from leadline.research.sources.versions import DocInfo, Version, is_superseded, relate_versions, same_series
 
 MAX_QUOTES = 4
+MAX_ROWS = 12
 MAX_SERIES = 6
-CLOSE = 0.12
+CLOSE = 0.08
 """How much less worth than the best one a further answer may have."""
-CLOSE_ABROAD = 0.18
-MAX_TABLE = 450
-"""Characters from the head of a table to a row that still make one quote."""
-NEEDED_BLOCK = 0.15
-"""How much more of the question a list or paragraph has to cover than each of its parts."""
+CLOSE_ABROAD = 0.14
+NEEDED_PAIR = 0.15
+"""How much more of the question two sentences have to cover than each of them."""
+NEAR_ENOUGH = 0.6
+"""How near its number an answer stands that makes others, where it does not stand near, none."""
 SHINGLE = 3
 ALIKE = 0.75
 
@@ -99,45 +100,101 @@ def answer_facet(text: str, library: Library, *, documents: int | None = None) -
 
 
 def _versions(library: Library) -> tuple[Version, ...]:
-    return tuple(
-        relate_versions(
-            [
-                DocInfo(one.source, one.title, one.location, one.published, one.text)
-                for one in library.documents
-            ]
-        )
-    )
+    return tuple(relate_versions([_info(one) for one in library.documents]))
 
 
 def _answer(question: Question, library: Library, documents: int | None) -> list[Chosen]:
     found = {document.source: answers_in(question, document, library) for document in library.documents}
     older = {version.older: version.newer for version in _versions(library)}
+    if question.overview:
+        told = _overview(question, library, older)
+        if told:
+            return told
     if question.span:
         return _series(question, library, found, older, question.span, documents)
     pool = [
         one
         for source, matches in found.items()
         if not _outdated(source, older, found)
-        for one in _without_needless_blocks(matches)
+        for one in _apt(question, matches)
     ]
     if question.wanted == "person" and any(names_person(question, one.passage.text) for one in pool):
         pool = [one for one in pool if names_person(question, one.passage.text)]
-    if question.wanted == "count" and any(nearness(question, one.passage.text) for one in pool):
-        pool = [one for one in pool if nearness(question, one.passage.text)]
+    if question.wanted in ("count", "amount"):
+        near = [one for one in pool if nearness(question, one.passage.text) >= NEAR_ENOUGH]
+        pool = [one for one in pool if nearness(question, one.passage.text) > 0] if near else pool
     best = _best(question, pool, documents)
     chosen: list[Chosen] = []
-    for match in best:
-        chosen.extend(_with_head(match))
+    for match in _joined_rows(best):
+        chosen.extend(_with_head(match, name_document=_has_sister(match, best)))
         for source, newer in older.items():
             if newer == match.document.source and found.get(source) and match == _first_of(best, newer):
                 chosen.extend(_older(found[source][0], match))
     return chosen
 
 
-def _without_needless_blocks(matches: Sequence[Match]) -> list[Match]:
-    """The answers of one document, without the wholes of which a part answers about as well."""
-    best = max((one.score for one in matches if one.passage.kind != "block"), default=0.0)
-    return [one for one in matches if one.passage.kind != "block" or one.score > best + NEEDED_BLOCK]
+def _overview(question: Question, library: Library, older: dict[str, str]) -> list[Chosen]:
+    """The first passages of the document that is about the matter, by its title; none where no title says so."""
+    current = [one for one in library.documents if one.source not in older]
+    about = next((one for one in current if is_about(question, one)), None)
+    if about is None:
+        return []
+    whole = [one for one in match_document(question, about, library) if one.passage.kind != "pair"]
+    taken: list[Match] = []
+    for match in sorted(whole, key=lambda one: (one.passage.span.start, -one.passage.span.end)):
+        if len(taken) < MAX_QUOTES and not any(_repeats(match, one) for one in taken):
+            taken.append(match)
+    return [one for match in taken for one in _with_head(match)]
+
+
+def _joined_rows(matches: Sequence[Match]) -> list[Match]:
+    """Rows of one table as one match, where the table up to the last of them is short enough for a quote."""
+    joined: list[Match] = []
+    for match in matches:
+        head = match.passage.head
+        same = [one for one in matches if head and one.document == match.document and one.passage.head == head]
+        if head is None or len(same) == 1:
+            joined.append(match)
+            continue
+        ordered = sorted(same, key=lambda one: one.passage.span.start)
+        span = Span(ordered[0].passage.span.start, ordered[-1].passage.span.end)
+        if span.end - head.start > MAX_QUOTE:
+            joined.append(match)
+        elif match == same[0]:
+            rows = "\n".join(one.passage.text for one in ordered)
+            joined.append(replace(match, passage=replace(match.passage, span=span, text=rows)))
+    return joined
+
+
+def _has_sister(match: Match, others: Sequence[Match]) -> bool:
+    """Whether another answer comes from another issue of the same periodical, so that each needs its name."""
+    mine = _info(match.document)
+    return any(same_series(mine, _info(one.document)) for one in others if one.document != match.document)
+
+
+def _info(document: Document) -> DocInfo:
+    return DocInfo(document.source, document.title, document.location, document.published, document.text)
+
+
+def _apt(question: Question, matches: Sequence[Match]) -> list[Match]:
+    """The answers of one document, without pairs of which one sentence answers about as well.
+
+    A list as a whole stands for its entries when these answer only by what stands over them, or when what
+    answers best is the line that introduces it.
+    """
+    lists = [one for one in matches if one.passage.kind == "list"]
+    single = [one for one in matches if one.passage.kind not in ("pair", "list")]
+    speaking = [one for one in single if one.own > 0]
+    if lists and not speaking:
+        return lists
+    best_single = max(single, key=lambda one: worth(question, one), default=None)
+    if question.wanted == "any" and best_single and best_single.passage.text.rstrip("*_").endswith((":", "：")):
+        start = best_single.passage.span.start
+        introduced = [one for one in matches if one.passage.kind == "list" and one.passage.span.start == start]
+        if introduced:
+            return introduced
+    best = max((one.score for one in single), default=0.0)
+    return single + [one for one in matches if one.passage.kind == "pair" and one.score > best + NEEDED_PAIR]
 
 
 def _outdated(source: str, older: dict[str, str], found: dict[str, list[Match]]) -> bool:
@@ -163,8 +220,9 @@ def _best(question: Question, pool: Sequence[Match], documents: int | None) -> l
     top = worth(question, order[0])
     kept: list[Match] = []
     for match in order:
-        if len(kept) == MAX_QUOTES:
-            break
+        table = [one for one in kept if match.passage.head and one.passage.head == match.passage.head]
+        if len(kept) >= MAX_QUOTES and not (table and len(kept) < MAX_ROWS):
+            continue
         margin = CLOSE if any(match.document == one.document for one in kept) else CLOSE_ABROAD
         if worth(question, match) < top - margin:
             continue
@@ -228,7 +286,7 @@ def _series(
     for document in library.documents:
         if _outdated(document.source, older, found):
             continue
-        for match in _without_needless_blocks(found[document.source]):
+        for match in _apt(question, found[document.source]):
             period = _period(match, span)
             if period:
                 points.append((period, match))
@@ -276,7 +334,7 @@ def _answer_of(match: Match, role: QuoteRole) -> list[Chosen]:
     head, span = match.passage.head, match.passage.span
     if head is None:
         return [Chosen(match.document, span, role, claim_of(match))]
-    if span.end - head.start <= MAX_TABLE:
+    if span.end - head.start <= MAX_QUOTE and head.of(match.document.text).lstrip().startswith("|"):
         return [Chosen(match.document, Span(head.start, span.end), role, claim_of(match))]
     return [
         Chosen(match.document, span, role, claim_of(match)),
@@ -292,7 +350,7 @@ def _older(match: Match, newer: Match) -> list[Chosen]:
         *_context(newer.document, [dating_line(newer.document)], STATES),
         *_answer_of(match, "older"),
         *_context(match.document, [name_line(match.document)], NAMES),
-        *_context(match.document, [superseding_line(match.document) or dating_line(match.document)], STATES),
+        *_context(match.document, [dating_line(match.document), superseding_line(match.document)], STATES),
     ]
 
 

@@ -124,20 +124,21 @@ def _answer_blocks(group: _Group) -> list[JsonValue]:
 
 
 def _table(item: EvidenceItem) -> JsonValue | None:
-    """The head and the last row of a quoted table; None where the quote is none, or holds a reservation.
+    """The head of a quoted table and the rows that its claim names; None where it is none or holds a reservation.
 
     A cell is established only by a quote that says nothing else of it.
     """
     rows = [cells(line) for line in item.quote.splitlines() if line.strip().startswith("|")]
     rows = [row for row in rows if not all(set(cell) <= set(":- ") for cell in row)]
-    if len(rows) < 2 or len(rows[0]) != len(rows[-1]) or not all(rows[-1]):
+    named = [row for row in rows[1:] if " | ".join(row) in item.claim] or rows[-1:]
+    if len(rows) < 2 or any(len(row) != len(rows[0]) or not all(row) for row in named):
         return None
     if any(token.reserves for token in tokens(item.quote)):
         return None
     return {
         "kind": "table",
         "header": [_shown(cell) or "-" for cell in rows[0]],
-        "rows": [[_leaf(_shown(cell), (item.id,)) for cell in rows[-1]]],
+        "rows": [[_leaf(_shown(cell), (item.id,)) for cell in row] for row in named],
     }
 
 
