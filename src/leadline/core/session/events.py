@@ -185,9 +185,9 @@ class RequestSent(Event, frozen=True, kw_only=True):
     purpose: str
     """Name of the purpose, such as `agent/turn` or `research/planning`."""
     purpose_data: JsonObject | None = None
-    """The purpose's own facts, where they are small enough to keep."""
+    """The purpose's own facts: in the first of these events that names their digest, not in later ones."""
     purpose_digest: str = ""
-    """sha256 in hex of the purpose's facts as canonical JSON, where they are not kept."""
+    """sha256 in hex of the purpose's facts as canonical JSON; empty where it has none."""
     model: str
     """`provider/model`."""
     digest: str
