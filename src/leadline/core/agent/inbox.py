@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from leadline.core.agent.errors import DuplicateMessage, UnknownMessage
 from leadline.core.session.events import Event, InboxSpliced, InboxTarget, UserEntered
@@ -18,7 +18,6 @@ from leadline.core.session.events import Event, InboxSpliced, InboxTarget, UserE
 if TYPE_CHECKING:
     from leadline.core.agent.signals import InboxChange
     from leadline.core.llm.messages import UserMessage
-    from leadline.core.session.log import Session
 
 Boundary: TypeAlias = Literal["turn", "step"]
 Told: TypeAlias = "Callable[[InboxChange, tuple[UserMessage, ...]], None]"
@@ -60,10 +59,17 @@ class Queue:
                 queued[:] = [message for message in queued if message.id not in ids]
 
 
+class Appends(Protocol):
+    """Where the facts go; a session is one."""
+
+    def append(self, event: Event, /) -> object: ...
+    def append_all(self, events: Sequence[Event], /) -> object: ...
+
+
 class Inbox:
     """The queue of one agent; every change is durable before it shows."""
 
-    def __init__(self, session: Session, queue: Queue, told: Told) -> None:
+    def __init__(self, session: Appends, queue: Queue, told: Told) -> None:
         """`told` hears of every change after it has been made."""
         self._session = session
         self._queue = queue

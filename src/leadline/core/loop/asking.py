@@ -186,14 +186,14 @@ class Asking:
             self._record.write(self._ended(partial, ready, attempt, None))
 
     def _sent(self, ready: _Ready, attempt: int, key: str) -> RequestSent:
-        purpose = self._thread.purpose
+        data, digest = self._thread.purpose_fields()
         return RequestSent(
             turn=self._record.turn,
             step=self._record.step,
             attempt=attempt,
-            purpose=purpose.purpose.name,
-            purpose_data=purpose.data,
-            purpose_digest=purpose.digest,
+            purpose=self._thread.purpose.name,
+            purpose_data=data,
+            purpose_digest=digest,
             model=ready.model,
             digest=ready.call.digest,
             messages=ready.messages,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from leadline.core.llm.messages import AssistantMessage, Conversation, MessageSource, Text, UserMessage
 from leadline.core.llm.request import CallConfig, LlmRequest, Purpose
 from leadline.core.prompt.epoch import Epoch
 from leadline.core.session.codec import canonical
-from leadline.core.session.events import RequestHeader
+from leadline.core.session.events import RequestHeader, RequestSent
 
 if TYPE_CHECKING:
     from leadline.core.agent.agent import Agent
@@ -19,29 +19,6 @@ if TYPE_CHECKING:
 
 SNAPSHOT = MessageSource("plugin", "prompt", "snapshot")
 """The source of messages that state the current facts."""
-
-KEPT_PURPOSE_BYTES = 1024
-
-
-@dataclass(frozen=True)
-class LoggedPurpose:
-    """A purpose in the form in which `request/sent` carries it."""
-
-    purpose: Purpose
-    data: JsonObject | None
-    digest: str
-
-    @classmethod
-    def of(cls, purpose: Purpose) -> LoggedPurpose:
-        """Facts that are small are kept, others named by their digest."""
-        if not purpose.data:
-            return cls(purpose, None, "")
-        encoded = canonical(purpose.data)
-        if len(encoded) <= KEPT_PURPOSE_BYTES:
-            return cls(purpose, purpose.data, "")
-        from hashlib import sha256  # noqa: PLC0415 - large purposes are rare
-
-        return cls(purpose, None, sha256(encoded).hexdigest())
 
 
 class Thread:
@@ -53,7 +30,12 @@ class Thread:
         self.epoch = Epoch(prompt, tools, agent.ctx.scope)
         self.header = session.last(RequestHeader)
         """The latest that is in the log."""
-        self.purpose = LoggedPurpose.of(agent.spec.purpose)
+        self.purpose = agent.spec.purpose
+        self._purpose_digest = purpose_digest(self.purpose)
+        self._purpose_logged = any(
+            sent.purpose_data is not None and sent.purpose_digest == self._purpose_digest
+            for sent in session.of(RequestSent)
+        )
         self.call_ids: set[str] = set()
         """Ids of tool calls that the conversation has used."""
         self.snapshot: str | None = None
@@ -91,7 +73,14 @@ class Thread:
 
     def request(self, header: RequestHeader, conversation: Conversation) -> LlmRequest:
         """The request that the log now stands for."""
-        return request_of(header, self.purpose.purpose, conversation)
+        return request_of(header, self.purpose, conversation)
+
+    def purpose_fields(self) -> tuple[JsonObject | None, str]:
+        """The purpose's facts as the next `request/sent` carries them: whole once, by their digest after that."""
+        if self._purpose_logged or not self._purpose_digest:
+            return None, self._purpose_digest
+        self._purpose_logged = True
+        return self.purpose.data, self._purpose_digest
 
     def _read(self, conversation: Conversation) -> None:
         for message in conversation:
@@ -99,6 +88,11 @@ class Thread:
                 self.call_ids.update(call.id for call in message.tool_calls)
             elif isinstance(message, UserMessage) and message.source == SNAPSHOT:
                 self.snapshot = "".join(part.text for part in message.content if isinstance(part, Text))
+
+
+def purpose_digest(purpose: Purpose) -> str:
+    """sha256 in hex of the purpose's facts as canonical JSON; empty where it has none."""
+    return sha256(canonical(purpose.data)).hexdigest() if purpose.data else ""
 
 
 def request_of(header: RequestHeader, purpose: Purpose, conversation: Conversation) -> LlmRequest:
