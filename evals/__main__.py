@@ -6,7 +6,7 @@ import sys
 
 import anyio
 
-from evals.extraction import Scored, folders, score_folder, table
+from .extraction import Scored, folders, score_folder, table
 
 BAR = 0.9
 """Share of right answers in every folder that is expected at least."""
@@ -26,7 +26,9 @@ def main() -> int:
                 print(f"- {name} [{one.case.kind}] {one.case.question}: {one.fault}")
     if "company-share" not in scores:
         print("company-share is left out: LEADLINE_DATA does not name a folder that has it")
-    low = [name for name, scored in scores.items() if sum(not one.fault for one in scored) < BAR * len(scored)]
+    low = [
+        name for name, scored in scores.items() if sum(not one.fault for one in scored) < BAR * len(scored)
+    ]
     return 1 if low else 0
 
 

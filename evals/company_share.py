@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evals.case import Case, absent, found
+from .case import Case, absent, found
 
 _EXPENSES = "expense_policy.md"
 _OVERVIEW = "company_overview.md"

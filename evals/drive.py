@@ -15,7 +15,14 @@ import msgspec
 from leadline.capabilities.corpus.tools.read import ReadArguments, read_tool
 from leadline.capabilities.corpus.tools.search import SearchArguments, search_tool
 from leadline.core.llm.jsonvalue import JsonObject, JsonValue
-from leadline.core.llm.messages import AssistantMessage, Conversation, Text, ToolCall, ToolMessage, UserMessage
+from leadline.core.llm.messages import (
+    AssistantMessage,
+    Conversation,
+    Text,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 from leadline.core.llm.request import CallConfig, LlmRequest, ModelRef, Purpose, ToolSchema
 from leadline.core.llm.stream import TextDelta, ToolCallDelta
 from leadline.core.tools.invocation import ToolInvocation
@@ -40,7 +47,7 @@ from leadline.research.roles.schemas import Finding, Plan
 from leadline.research.sources.dates import document_date
 from leadline.research.sources.versions import DocInfo, relate_versions
 
-from evals.folder import OpenFolder
+from .folder import OpenFolder
 
 MAX_STEPS = 12
 SOURCE_CALLS = 4
@@ -77,7 +84,8 @@ async def answer(folder: OpenFolder, question: str, *, source_calls: int = SOURC
     answered.unresolved = [text for report in reports for text in report.unresolved]
     if answered.evidence:
         answered.report = cast(
-            "JsonObject", await _once(model, purpose(SYNTHESIS, _synthesis(folder, question, reports, answered)))
+            "JsonObject",
+            await _once(model, purpose(SYNTHESIS, _synthesis(folder, question, reports, answered))),
         )
     return answered
 

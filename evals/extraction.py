@@ -12,10 +12,10 @@ from pathlib import Path
 from leadline.research.extractive.phrases import COLUMNS, NAMES, STATES
 from leadline.research.extractive.plain import plain
 
-from evals import company_share, other_folders
-from evals.case import Case
-from evals.drive import Answered, answer
-from evals.folder import OpenFolder, open_folder
+from . import company_share, other_folders
+from .case import Case
+from .drive import Answered, answer
+from .folder import OpenFolder, open_folder
 
 _FOLDERS = Path(__file__).parent / "folders"
 _CONTEXT = (NAMES, STATES, COLUMNS)

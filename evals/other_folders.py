@@ -1,10 +1,10 @@
-"""Questions over three small folders written for the purpose: English, German and Chinese."""
+"""Questions over small folders written for the purpose, in six languages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evals.case import Case, absent, found
+from .case import Case, absent, found
 
 COOPERATIVE: tuple[Case, ...] = (
     found("How much mackerel did the cooperative land?", "412 tonnes", "minutes-2025-11-04.md"),
@@ -64,8 +64,60 @@ MUSEUM: tuple[Case, ...] = (
     absent("天象厅的建造费用是多少？"),
 )
 
+ASSOCIATION: tuple[Case, ...] = (
+    Case(
+        "Quel est le montant de la cotisation annuelle ?",
+        "version",
+        ("45 euros",),
+        ("reglement.md",),
+        "38 euros",
+    ),
+    Case("Combien coûte une clé perdue ?", "version", ("15 euros",), ("reglement.md",), "10 euros"),
+    found("Les chiens sont-ils autorisés dans le jardin ?", "Les chiens sont interdits", "reglement.md"),
+    found("À quelle heure peut-on arroser ?", "7 h à 10 h", "reglement.md"),
+    found("Qui est le trésorier ?", "Karim Benali", "compte-rendu-2026-01.md"),
+    found("Combien d'adhérents étaient présents à l'assemblée ?", "41 adhérents", "compte-rendu-2026-01.md"),
+    found("Quand a lieu la fête du jardin ?", "13 juin 2026", "compte-rendu-2026-01.md"),
+    found("Quelle est la surface d'une parcelle ?", "25 m²", "reglement.md", "paraphrase"),
+    absent("Combien coûte une place de parking ?"),
+    absent("Qui est le secrétaire de l'association ?"),
+    absent("Quel était l'excédent en 2019 ?"),
+    absent("Les chats sont-ils autorisés dans le jardin ?"),
+)
+
+CLINICA: tuple[Case, ...] = (
+    found("¿Cuánto cuesta la vacuna antirrábica?", "24 euros", "normas.md"),
+    found("¿A qué hora abre la clínica los sábados?", "10:00 a 14:00", "normas.md"),
+    found("¿Está abierta la clínica los domingos?", "domingos permanece cerrada", "normas.md"),
+    found("¿Con cuánta antelación hay que cancelar una cita?", "24 horas", "normas.md"),
+    found("¿Cuántas consultas atendió la clínica en 2025?", "6.840 consultas", "informe-2025.md"),
+    found("¿Cuánto costó el quirófano?", "58.000 euros", "informe-2025.md"),
+    found("¿Quién atiende las urgencias?", "Inés Carrasco", "normas.md"),
+    absent("¿Cuánto cuesta una radiografía?"),
+    absent("¿Quién es el director de la clínica?"),
+    absent("¿Cuántas consultas hubo en 2018?"),
+    absent("¿Hay aparcamiento?"),
+)
+
+ONSEN: tuple[Case, ...] = (
+    Case("大人の料金はいくらですか？", "version", ("850円",), ("利用案内.md",), "700円"),
+    found("営業時間は何時までですか？", "22時まで", "利用案内.md"),
+    found("休館日はいつですか？", "第3水曜日", "利用案内.md"),
+    found("タオルの貸し出しはいくらですか？", "200円", "利用案内.md"),
+    found("浴室で写真を撮ってもいいですか？", "写真撮影は禁止", "利用案内.md", "paraphrase"),
+    found("2025年度の来館者数は何人ですか？", "84,300人", "事業報告.md"),
+    found("支配人は誰ですか？", "高橋由美子", "事業報告.md"),
+    absent("駐車場の料金はいくらですか？"),
+    absent("宿泊料金はいくらですか？"),
+    absent("会長は誰ですか？"),
+    absent("サウナの温度は何度ですか？"),
+)
+
 FOLDERS: Mapping[str, tuple[Case, ...]] = {
     "fishing-cooperative": COOPERATIVE,
     "stadtbibliothek": BIBLIOTHEK,
     "science-museum-zh": MUSEUM,
+    "association-fr": ASSOCIATION,
+    "clinica-es": CLINICA,
+    "onsen-ja": ONSEN,
 }

@@ -80,5 +80,7 @@ def _digest(request: LlmRequest) -> str:
     return hashlib.sha256(msgspec.json.encode(body, order="deterministic")).hexdigest()
 
 
-def _is_adapter(adapter: Extractive) -> LlmAdapter:
-    return adapter
+if TYPE_CHECKING:
+
+    def _is_adapter(adapter: Extractive) -> LlmAdapter:  # pyright: ignore[reportUnusedFunction] - a check
+        return adapter

@@ -315,7 +315,9 @@ def _is_about_it(question: Question, document: Document) -> bool:
 def is_about(question: Question, document: Document) -> bool:
     """Whether the title of a document has every telling term of the question."""
     terms = question.strict
-    return bool(terms) and all(likeness(one, document.title, question.language, document.language) for one in terms)
+    return bool(terms) and all(
+        likeness(one, document.title, question.language, document.language) for one in terms
+    )
 
 
 def _is_of_the_period(question: Question, document: Document) -> bool:

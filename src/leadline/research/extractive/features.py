@@ -27,9 +27,6 @@ class Features:
     """Chinese and Japanese characters, runs divided by a space."""
 
 
-EMPTY = Features(*[frozenset[str]()] * 6, "")
-
-
 @lru_cache(maxsize=32768)
 def features(text: str, language: Language) -> Features:
     """The features of a text, stemmed as `language` is."""

@@ -13,7 +13,8 @@ from leadline.research.sources.dates import dates_in
 
 _MONEY = re.compile(
     r"[$€£¥]\s?\d|(?<!\w)(?:EUR|USD|GBP|JPY|CHF|CNY|RMB|US\$|CAD|AUD|SEK|NOK|DKK|PLN|KRW|INR)\s?\d|\d[\d.,]*\s?(?:[kKmMbB]n?\s?|[千万亿億]\s?)?"
-    r"(?:[$€£¥]|EUR|USD|GBP|JPY|CHF|CNY|euros?|dollars?|pounds?|yen|franken|francs?|cents?|pence|元|円|欧元|美元|日元|pesos?)(?!\w)"
+    r"(?:[$€£¥]|EUR|USD|GBP|JPY|CHF|CNY|euros?|dollars?|pounds?|yen|franken|francs?|cents?|pence|pesos?)(?!\w)"
+    r"|\d[\d.,]*\s?[千万亿億]?(?:元|円|块|欧元|美元|日元)"
     r"|(?<!\w)(?:free(?: of charge)?|no charge|gratis|kostenlos|frei|gratuite?|免费|無料)(?!\w)",
     re.IGNORECASE,
 )
@@ -152,7 +153,11 @@ def _counts(token: Token, question: Question) -> bool:
     """Whether the word behind a number makes it a number of something else than what is asked for."""
     if question.wanted == "amount":
         return bool(_TIME_UNIT.fullmatch(token.text))
-    return question.wanted == "count" and token.kind == "word" and token.text not in word_set("stop", question.language)
+    return (
+        question.wanted == "count"
+        and token.kind == "word"
+        and token.text not in word_set("stop", question.language)
+    )
 
 
 def matter_of(question: Question) -> Term | None:
@@ -188,11 +193,19 @@ def _has_person(question: Question, text: str) -> bool:
     if question.identity:
         known = _asked_words(question)
         runs = [run for run in fresh if len(run) >= 2 and not any(word in known for word in run)]
-        return bool(runs) or bool(_SURNAME.search(text))
+        return bool(runs) or bool(_SURNAME.search(text)) or _is_named(question, text)
     if fresh or _SURNAME.search(text):
         return True
     asked = _asked_words(question)
     return any(match.group().casefold() not in asked for match in _ROLE.finditer(text))
+
+
+def _is_named(question: Question, text: str) -> bool:
+    """Whether a Chinese or Japanese text puts a name right behind the office that is asked for."""
+    offices = [term.text for term in question.strict if term.kind == "cjk"]
+    return any(
+        re.search(re.escape(office) + r"[のは：:・ ]?[\u4e00-\u9fff]{2,6}", text) for office in offices
+    )
 
 
 def names_person(question: Question, text: str) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Literal
+from typing import Literal, Protocol, cast
 
 Language = Literal["en", "de", "fr", "es", "zh", "ja"]
 Role = Literal["stop", "frame", "soft"]
@@ -93,8 +93,22 @@ def stem(word: str, language: Language) -> str:
     return _stemmer(name).stemWord(word) if name else word
 
 
+class _Stemmer(Protocol):
+    def stemWord(self, word: str) -> str: ...  # noqa: N802 - the library's name
+
+
 @cache
-def _stemmer(name: str):
+def _stemmer(name: str) -> _Stemmer:
     import snowballstemmer  # noqa: PLC0415 - loaded when the first question is asked
 
-    return snowballstemmer.stemmer(name)
+    return cast("_Stemmer", snowballstemmer.stemmer(name))  # pyright: ignore[reportUnknownMemberType] - it has no types
+
+
+def boundaries(language: Language, text: str) -> list[tuple[int, int]]:
+    """Where the sentences of a text begin and end, white space behind them included."""
+    import sentencex  # noqa: PLC0415 - loaded when the first document is read
+
+    find = cast(
+        "Callable[[str, str], list[Mapping[str, int]]]", getattr(sentencex, "get_sentence_boundaries")
+    )  # noqa: B009 - it has no types
+    return [(one["start_index"], one["end_index"]) for one in find(language, text)]

@@ -72,6 +72,7 @@ _ENDINGS = frozenset(
         "dor",
     ]
 )
+_DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _NUMBER = r"\d+(?:[.,]\d+)?"
 _RANGE = re.compile(
     rf"({_NUMBER})\s*%?\s*(?:-|–|—|to|bis|à|a|至|到|~|～|〜|から)\s*({_NUMBER})", re.IGNORECASE
@@ -96,7 +97,7 @@ def likeness(term: Term, text: str, language: Language, document: Language | Non
         return _number(term, found, text)
     if term.kind == "pair":
         return _pair(term, found)
-    if term.kind == "cjk":
+    if term.kind == "cjk" or _DENSE.match(term.text):
         return _characters(term, found)
     return _word(term, found, language, document or language)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from leadline.research.extractive.language import language_of
+from leadline.research.extractive.language import boundaries, language_of
 
 PassageKind = Literal["sentence", "item", "row", "answer", "pair", "list"]
 MAX_QUOTE = 600
@@ -259,7 +259,9 @@ def _cut(text: str, block: _Block, kind: PassageKind, path: tuple[str, ...], lea
             yield Passage(span, span.of(text), kind, path, lead)
 
 
-def _list(text: str, group: Sequence[_Block], path: tuple[str, ...], lead: _Block | None) -> Iterator[Passage]:
+def _list(
+    text: str, group: Sequence[_Block], path: tuple[str, ...], lead: _Block | None
+) -> Iterator[Passage]:
     """A list with its introduction as one quote, where it is short enough."""
     first = lead or group[0]
     span = Span(first.start, group[-1].end)
@@ -270,12 +272,9 @@ def _list(text: str, group: Sequence[_Block], path: tuple[str, ...], lead: _Bloc
 
 def _sentences(text: str, block: _Block) -> list[Span]:
     """The sentences of a block; a line break inside is a space."""
-    from sentencex import get_sentence_boundaries  # noqa: PLC0415 - loaded when the first document is read
-
     flat = text[block.start : block.end].replace("\n", " ")
     found: list[Span] = []
-    for boundary in get_sentence_boundaries(language_of(flat), flat):
-        start, end = int(boundary["start_index"]), int(boundary["end_index"])
+    for start, end in boundaries(language_of(flat), flat):
         piece = flat[start:end]
         if not piece.strip():
             continue

@@ -80,19 +80,19 @@ class Question:
         return tuple(term for term in self.terms if term.strict)
 
 
-_WANTED: tuple[tuple[Wanted, re.Pattern[str]], ...] = tuple(
-    (wanted, re.compile(pattern, re.IGNORECASE))
-    for wanted, pattern in (
-        ("person", r"(?<!\w)(?:who|whom|whose)(?!\w)|(?<!\w)(?:wer|wem|wen)(?!\w)|^qui(?!\w)|(?<!\w)par qui(?!\w)|(?<!\w)quién(?:es)?(?!\w)|谁|誰|どなた|だれ"),
-        ("duration", r"\bhow long\b(?! ago| (?:is|are|was|were) the \w+\s*\?)|\bfor how (?:many|long)\b|how (?:many|much) (?:time|minutes|hours)|wie lange|combien de temps|cuánto tiempo|多久|多长时间|几天|どのくらいの(?:期間|時間)|何(?:日|時間|分)間?"),
-        ("count", r"\bhow many\b|wie ?viele|combien (?:de|d')|cuánt[oa]s|几[个人台名位]|多少[个人台名位次]|何[人台個回名]|いくつ"),
-        ("percent", r"\bpercent(?:age)?\b|\bwhat (?:share|proportion|fraction)\b|prozent|anteil|pourcentage|porcentaje|百分|比例|割合|%\s*\?"),
-        ("date", r"\bwhen\b|\b(?:what|which|by what|on which|on what) (?:date|year|month|day|days|weekday|quarter)\b|\bhow (?:soon|old)\b|(?<!\w)wann(?!\w)|(?:welche[mnrs]|an welchem|bis wann) (?:jahr|monat|tag|datum|quartal)|(?<!\w)quand(?!\w)|cuándo|什么时候|何时|哪[一]?[年天月]|几点|几月|いつ|何[年月曜]"),
-        ("place", r"\bwhere\b|(?<!\w)(?:wo|woher|wohin)(?!\w)|(?<!\w)où(?!\w)|dónde|哪里|哪儿|在哪|どこ"),
-        ("money", r"多少钱|いくら"),
-        ("amount", r"\bhow (?:long|much|high|big|large|fast|far|heavy|tall|deep|often|wide|hot|cold|strong)\b|wie (?:viel|hoch|groß|schnell|schwer|oft|weit|tief|breit|alt)|(?<!\w)combien|cuánto|cuánta|多少|多[大高深快重远]|どれくらい|どのくらい"),
-    )
+_WANTED_PATTERNS: tuple[tuple[Wanted, str], ...] = (
+    ("person", r"(?<!\w)(?:who|whom|whose)(?!\w)|(?<!\w)(?:wer|wem|wen)(?!\w)|^qui(?!\w)|(?<!\w)par qui(?!\w)|(?<!\w)quién(?:es)?(?!\w)|谁|誰|どなた|だれ"),
+    ("duration", r"\bhow long\b(?! ago| (?:is|are|was|were) the \w+\s*\?)|\bfor how (?:many|long)\b|how (?:many|much) (?:time|minutes|hours)|wie lange|combien de temps|cuánto tiempo|多久|多长时间|几天|どのくらいの(?:期間|時間)|何(?:日|時間|分)間?"),
+    ("count", r"\bhow many\b|wie ?viele|combien (?:de|d')|cuánt[oa]s|几[个人台名位]|多少[个人台名位次]|何[人台個回名]|いくつ"),
+    ("percent", r"\bpercent(?:age)?\b|\bwhat (?:share|proportion|fraction)\b|prozent|anteil|pourcentage|porcentaje|百分|比例|割合|%\s*\?"),
+    ("date", r"\bwhen\b|\b(?:what|which|by what|on which|on what) (?:date|year|month|day|days|weekday|quarter)\b|\bhow (?:soon|old)\b|(?<!\w)wann(?!\w)|(?:welche[mnrs]|an welchem|bis wann) (?:jahr|monat|tag|datum|quartal)|(?<!\w)quand(?!\w)|cuándo|\b(?:at )?what time\b|um wie ?viel uhr|quelle heure|qué hora|何時|什么时候|何时|哪[一]?[年天月]|几点|几月|いつ|何[年月曜]"),
+    ("place", r"\bwhere\b|(?<!\w)(?:wo|woher|wohin)(?!\w)|(?<!\w)où(?!\w)|dónde|哪里|哪儿|在哪|どこ"),
+    ("money", r"多少钱|いくら"),
+    ("amount", r"\bhow (?:long|much|high|big|large|fast|far|heavy|tall|deep|often|wide|hot|cold|strong)\b|wie (?:viel|hoch|groß|schnell|schwer|oft|weit|tief|breit|alt)|(?<!\w)combien|cuánto|cuánta|多少|多[大高深快重远]|どれくらい|どのくらい"),
 )  # fmt: skip
+_WANTED: tuple[tuple[Wanted, re.Pattern[str]], ...] = tuple(
+    (wanted, re.compile(pattern, re.IGNORECASE)) for wanted, pattern in _WANTED_PATTERNS
+)
 _IDENTITY = re.compile(
     r"(?<!\w)(?:who (?:is|are|was|were)|who's|wer (?:ist|sind|war|waren)|qui (?:est|sont|était)|quién(?:es)? (?:es|son|era|fue))(?!\w)"
     r"|(?:name|names|namen?|nom) (?:of|des|der|von|du|de)|叫什么|名字|是谁|は誰|名前",
@@ -165,7 +165,13 @@ def _counted(text: str, language: Language) -> Term | None:
         return Term(name, name, "word", name, phrase)
     for token in row:
         if token.kind == "word" and token.text not in word_set("stop", language):
-            return Term(token.text, token.surface, "word", stem(token.text, language), concepts_of(token.text, language))
+            return Term(
+                token.text,
+                token.surface,
+                "word",
+                stem(token.text, language),
+                concepts_of(token.text, language),
+            )
     return None
 
 
@@ -286,7 +292,8 @@ def _sort_in(
         return
     term = Term(token.text, token.surface, "word", stem(token.text, language), found)
     acronym = len(token.surface) > 1 and token.surface.isupper() and not shouted
-    if not acronym and (token.text in word_set("stop", language) or len(token.text) < 2):
+    pieces = token.parts or (token.text,)
+    if not acronym and (all(part in word_set("stop", language) for part in pieces) or len(token.text) < 2):
         return
     if not acronym and _is_one_of("frame", token.text, language):
         frame.append(term)

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from leadline.research.extractive.answer import Document, Library, Match, answers_in, is_about, match_document, ranked, worth
+from leadline.research.extractive.answer import (
+    Document,
+    Library,
+    Match,
+    answers_in,
+    is_about,
+    match_document,
+    ranked,
+    worth,
+)
 from leadline.research.extractive.facets import sub_questions
 from leadline.research.extractive.kinds import names_person, nearness
 from leadline.research.extractive.passages import MAX_QUOTE, Span
@@ -152,7 +161,9 @@ def _joined_rows(matches: Sequence[Match]) -> list[Match]:
     joined: list[Match] = []
     for match in matches:
         head = match.passage.head
-        same = [one for one in matches if head and one.document == match.document and one.passage.head == head]
+        same = [
+            one for one in matches if head and one.document == match.document and one.passage.head == head
+        ]
         if head is None or len(same) == 1:
             joined.append(match)
             continue
@@ -188,9 +199,15 @@ def _apt(question: Question, matches: Sequence[Match]) -> list[Match]:
     if lists and not speaking:
         return lists
     best_single = max(single, key=lambda one: worth(question, one), default=None)
-    if question.wanted == "any" and best_single and best_single.passage.text.rstrip("*_").endswith((":", "：")):
+    if (
+        question.wanted == "any"
+        and best_single
+        and best_single.passage.text.rstrip("*_").endswith((":", "："))
+    ):
         start = best_single.passage.span.start
-        introduced = [one for one in matches if one.passage.kind == "list" and one.passage.span.start == start]
+        introduced = [
+            one for one in matches if one.passage.kind == "list" and one.passage.span.start == start
+        ]
         if introduced:
             return introduced
     best = max((one.score for one in single), default=0.0)

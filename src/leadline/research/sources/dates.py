@@ -160,11 +160,10 @@ def document_date(text: str, metadata_date: str | None = None) -> DatedBy | None
                 if labelled.search(part[max(0, date.start - 60) : date.start]):
                     return DatedBy(date.iso, _line(text, offset + date.start))
     header = header_lines(text)
-    for wanted in (lambda date: date.has_month, lambda date: True):
-        for line in header:
-            for date in dates_in(line):
-                if wanted(date):
-                    return DatedBy(date.iso, _plain(line))
+    stated = [(date, line) for line in header for date in dates_in(line)]
+    stated.sort(key=lambda one: not one[0].has_month)
+    if stated:
+        return DatedBy(stated[0][0].iso, _plain(stated[0][1]))
     return DatedBy(metadata_date, "metadata") if metadata_date else None
 
 

@@ -64,7 +64,7 @@ _SUPERSEDED_BY = re.compile(
     re.IGNORECASE,
 )
 _REPLACES = re.compile(
-    r"(?<!\w)(?:replac(?:es?|ing)|supersed(?:es?|ing)|ersetzt(?!\s+durch)|annule\s+et\s+remplace|remplace(?!e?r?\s+par)|"
+    r"(?<!\w)(?:(?:replac|supersed)(?:es?|ing)(?!\w)|ersetzt(?!\s+durch)|annule\s+et\s+remplace|remplace(?!e?r?\s+par)|"
     r"sustituye|reemplaza|取代|代替|替换|に代わる|を廃止)",
     re.IGNORECASE,
 )
@@ -245,6 +245,13 @@ def relate_versions(docs: Sequence[DocInfo]) -> list[Version]:
     return [version for version in found if version]
 
 
+def same_series(first: DocInfo, second: DocInfo) -> bool:
+    """Whether two documents are issues of one periodical: the same title but for its period."""
+    one, other = _Reading(first), _Reading(second)
+    both = one.is_issue and other.is_issue and one.periods != other.periods
+    return both and _overlap(one, other) >= SAME_TITLE
+
+
 def is_superseded(statement: str) -> bool:
     """Whether a line says that the document it stands in is no longer current."""
     return bool(_SUPERSEDED.search(statement)) and _replaces(statement) is None
@@ -280,7 +287,7 @@ def _names(target: str, doc: _Reading) -> bool:
     """Whether words such as "the 2026 product brief" mean this document."""
     words = title_words(target)
     years = {date.iso[:4] for date in dates_in(target)}
-    own = {date.iso[:4] for date in dates_in(doc.title)} | ({doc.dated.date[:4]} if doc.dated else set())
+    own = {date.iso[:4] for date in dates_in(doc.title)} | ({doc.dated.date[:4]} if doc.dated else set[str]())
     if years and own and not years & own:
         return False
     shared = words & doc.core
