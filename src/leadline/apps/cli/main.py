@@ -130,6 +130,30 @@ def show(
     run_show(id, report=report, as_json=as_json)
 
 
+@app.command()
+def audit(
+    id: Annotated[str, typer.Argument(metavar="ID", help="A run or a session.")],  # noqa: A002
+    as_json: AsJson = False,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    profile: Profile = None,
+    patch: Patches = None,
+) -> None:
+    """Prove from its log what a session and its children sent to the model. Give the options it ran with."""
+    from leadline.apps.cli.audit import AuditCommand, run_audit
+
+    run_audit(
+        AuditCommand(
+            id=id,
+            as_json=as_json,
+            model=model,
+            base_url=base_url,
+            profile=profile,
+            patches=tuple(patch or ()),
+        )
+    )
+
+
 @config_app.command("show")
 def config_show(profile: Profile = None, patch: Patches = None) -> None:
     """Print the composed plugins with the origin of each value."""

@@ -9,17 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from leadline.core.llm.adapter import Models, UnknownProvider
-from leadline.core.llm.request import BadModelRef, ModelRef, Purpose
+from leadline.core.llm.adapter import UnknownProvider
+from leadline.core.llm.request import Purpose
 from leadline.core.loop.thread import purpose_digest, request_of
 from leadline.core.session.derive import Derived
 from leadline.core.session.errors import EventUndecodable
 from leadline.core.session.events import AssistantSaid, RequestEnded, RequestHeader, RequestSent
+from leadline.kernel.errors import LeadlineError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from leadline.core.llm.adapter import Models
     from leadline.core.llm.jsonvalue import JsonObject
+    from leadline.core.llm.messages import Conversation
     from leadline.core.session.codec import Logged
     from leadline.core.session.log import Session
 
@@ -61,11 +62,11 @@ class SessionAudit:
         return not self.problems and not self.not_provable
 
 
-class _NotProvable(Exception):
+class _NotProvable(LeadlineError):
     """A request that cannot be made again here."""
 
 
-class _Differs(Exception):
+class _Differs(LeadlineError):
     """A request that is not what the log says it was."""
 
 
@@ -162,9 +163,53 @@ class _Audit:
         conversation = self._derived.at(seq)
         if len(conversation) != sent.messages:
             raise _Differs(f"it had {sent.messages} messages, the log before it gives {len(conversation)}")
-        rebuilt = self._rebuilt(request_of(header, self._purpose(sent), conversation))
-        if rebuilt != sent.digest:
-            raise _Differs(
-                f"digest {_short(sent.digest)} is logged, the log before it gives {_short(rebuilt)}; "
-                f"{self._where(seq)} was altered, or {header.config.model.provider} is configured otherwise now"
+        rebuilt = self._digest(header, self._facts(sent), sent.purpose, conversation)
+        if rebuilt == sent.digest:
+            return
+        if sent.purpose_digest and sent.purpose_digest not in self._state.facts:
+            raise _NotProvable("the facts of its purpose are not in the log")
+        raise _Differs(
+            f"digest {sent.digest[:12]} is logged, the log before it gives {rebuilt[:12]}: "
+            f"{self._where(seq)} was altered, or provider {header.config.model.provider} is configured "
+            "otherwise than it was"
+        )
+
+    def _facts(self, sent: RequestSent) -> JsonObject:
+        """The facts of its purpose; none where the log does not have them."""
+        facts, known = sent.purpose_data, self._state.facts
+        if facts is not None and sent.purpose_digest:
+            if purpose_digest(Purpose(sent.purpose, facts)) != sent.purpose_digest:
+                raise _Differs("the facts of its purpose do not have the digest that it names")
+            known[sent.purpose_digest] = facts
+        return facts if facts is not None else known.get(sent.purpose_digest, {})
+
+    def _digest(
+        self, header: RequestHeader, facts: JsonObject, purpose: str, conversation: Conversation
+    ) -> str:
+        provider = header.config.model.provider
+        try:
+            adapter = self._models.adapter(provider)
+        except UnknownProvider:
+            raise _NotProvable(f"provider {provider} is not configured") from None
+        request = request_of(header, Purpose(purpose, facts), conversation)
+        try:
+            return adapter.prepare(request).digest
+        except Exception as error:  # an adapter may choke on what was altered
+            raise _Differs(f"it cannot be made again: {type(error).__name__}: {error}") from error
+
+    def _where(self, seq: int) -> str:
+        """Which part of the log is in doubt: what the last proved request rests on is not."""
+        last = self._state.proved_at
+        return (
+            f"something before event {seq}" if last is None else f"something between events {last} and {seq}"
+        )
+
+    def _answer(self, seq: int, place: tuple[int | None, int | None, int], digest: str) -> None:
+        """An answer, or the end of an attempt, has to name the request that it belongs to."""
+        sent = self._state.sent.get(place)
+        if sent is None and digest:
+            self._problems.append(Finding(seq, f"it answers request {digest[:12]}, which is not in the log"))
+        elif sent is not None and sent.digest != digest:
+            self._problems.append(
+                Finding(seq, f"it answers request {digest[:12] or 'none'}, but {sent.digest[:12]} was sent")
             )
