@@ -318,6 +318,24 @@ async def test_a_task_can_be_cancelled_alone(kernel: Kernel) -> None:
     assert not kernel.reports
 
 
+async def test_stopping_a_task_returns_when_it_has_stopped(kernel: Kernel) -> None:
+    lines: list[str] = []
+
+    async def work() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.lowlevel.checkpoint()
+            lines.append("stopped")
+
+    handle = kernel.root.spawn(work, name="worker")
+    await anyio.wait_all_tasks_blocked()
+    await handle.stop()
+    assert lines == ["stopped"]
+    assert handle.done
+
+
 async def test_a_task_is_not_cut_off_by_the_scope_of_whoever_spawned_it(kernel: Kernel) -> None:
     lines: list[str] = []
     go = anyio.Event()

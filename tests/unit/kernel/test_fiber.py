@@ -351,6 +351,21 @@ async def test_a_service_is_not_given_out_before_its_provider_is_active_but_its_
     assert kernel.root.get(Store).name == "store"
 
 
+async def test_a_plugin_has_what_it_provides_itself_from_then_until_it_is_undone(kernel: Kernel) -> None:
+    seen: list[str] = []
+
+    async def apply(ctx: Context, config: None) -> None:
+        ctx.provide(Store, Store("own"))
+        seen.append(ctx.get(Store).name)
+        ctx.defer("look", lambda: seen.append(ctx.get(Store).name))
+
+    fiber = await kernel.root.mount(Plugin("store", apply, provides=(Store,)))
+    await fiber.dispose()
+    assert seen == ["own", "own"]
+    assert fiber.state is State.DISPOSED
+    assert not kernel.reports
+
+
 async def test_the_error_for_a_missing_service_names_key_asker_provider_and_next_step(kernel: Kernel) -> None:
     with pytest.raises(
         ServiceUnavailable, match=r"'browser'.*root.*nothing mounted provides it; mount a plugin"

@@ -64,14 +64,14 @@ class Composition:
         return [line for row in all_rows(self.rows) for line in _described(row, known)]
 
 
-def compose(layers: Iterable[Layer]) -> Composition:
-    """What `layers` say together, each changing what those before it said.
+def compose(layers: Iterable[Layer], onto: Composition | None = None) -> Composition:
+    """What `layers` say together, each changing what those before it said, the first one `onto`.
 
     Raises:
         ConfigError: with file, line and the nearest name: not YAML, an unknown key, a duplicate id,
             a patch for a row that is not there.
     """
-    rows: tuple[Row, ...] = ()
+    rows = onto.rows if onto is not None else ()
     for layer in layers:
         document = parse(layer.text, layer.name)
         for item in expect_items(document, "a layer").content if document is not None else ():

@@ -414,7 +414,7 @@ async def test_a_reload_asked_for_by_a_plugin_that_it_unloads_is_carried_through
     async def apply(ctx: Context, config: None) -> None:
         async def work() -> None:
             await go.wait()
-            await reloader.reload(rows("- {id: store, plugin: store}"))
+            await reloader.reload(rows("- {id: store, plugin: store}\n- {id: new, plugin: timer}"))
 
         ctx.spawn(work, name="work")
 
@@ -425,7 +425,7 @@ async def test_a_reload_asked_for_by_a_plugin_that_it_unloads_is_carried_through
         await anyio.wait_all_tasks_blocked()
         await kernel.settled()
     assert set(states(reloader).values()) == {"active"}
-    assert list(reloader.fibers) == ["store"]
+    assert list(reloader.fibers) == ["store", "new"]
     assert not [name for name in kernel.tasks.values() if "reload" in name]
 
 
@@ -454,14 +454,31 @@ async def test_a_call_in_flight_during_a_reload_is_failed_by_name_and_not_lost(
 
 
 async def test_two_reloads_at_once_are_made_one_after_the_other(kernel: Kernel, world: World) -> None:
+    inside, go = anyio.Event(), anyio.Event()
+
+    async def wait(ctx: Context, config: None) -> None:
+        inside.set()
+        await go.wait()
+
+    world.plugins["wait"] = Plugin("wait", wait)
     reloader = await start(kernel, world, CHAIN)
     async with anyio.create_task_group() as group:
-        for n in range(3):
-            group.start_soon(
-                reloader.reload, rows(CHAIN.replace("plugin: search", f"plugin: search, config: {{n: {n}}}"))
-            )
-    assert set(states(reloader).values()) == {"active"}
-    assert world.lines[-1] == "search up {'n': 2}"
+        group.start_soon(reloader.reload, rows("- {id: wait, plugin: wait}"))
+        await inside.wait()
+        group.start_soon(reloader.reload, rows("- {id: timer, plugin: timer}"))
+        await anyio.wait_all_tasks_blocked()
+        assert states(reloader) == {"wait": "loading"}
+        go.set()
+    assert states(reloader) == {"timer": "active"}
+
+
+async def test_rows_that_go_are_disposed_last_in_first_out(kernel: Kernel, world: World) -> None:
+    reloader = await start(kernel, world, "\n".join(f"- {{id: s{n}, plugin: browse}}" for n in range(3)))
+    await kernel.root.mount(world.plugins["chrome"])
+    await kernel.settled()
+    world.lines.clear()
+    await reloader.reload(rows(""))
+    assert world.lines == ["s2 down", "s1 down", "s0 down"]
 
 
 @pytest.mark.case("G10")
