@@ -21,6 +21,7 @@ from leadline.core.agent.signals import (
     TurnStopping,
 )
 from leadline.core.agent.spec import AgentSpec, CallOptions, TurnBudget
+from leadline.core.llm.adapter import Models
 from leadline.core.llm.messages import Text, ToolMessage, UserMessage
 from leadline.core.llm.request import CallConfig, LlmRequest, Purpose
 from leadline.core.llm.usage import Usage
@@ -147,9 +148,10 @@ async def test_every_request_can_be_made_again_from_the_log_on_disk(tmp_path: Pa
         await asked(agent, "and again")
         await agent.dispose()
         read = await stack.sessions.read(agent.id)
-        findings = list(audit(read, lambda request: model.prepare(request).digest))
-        assert [it.digest for it in findings] == model.digests
-        assert all(it.holds for it in findings), findings
+        found = audit(read, stack.ctx.get(Models))
+        assert [it.digest for it in read.of(RequestSent)] == model.digests
+        assert found.ok, found
+        assert found.proved == len(model.digests)
         assert [it.purpose_data for it in read.of(RequestSent)] == [{"n": 1}, None, None, None]
 
 
@@ -161,9 +163,9 @@ async def test_an_audit_finds_a_request_that_the_log_does_not_stand_for(tmp_path
         agent.session.append(
             RequestSent(purpose="forged", model=str(model.ref), digest=model.digests[0], messages=1)
         )
-        findings = list(audit(agent.session, lambda request: model.prepare(request).digest))
-        assert [it.holds for it in findings] == [True, False]
-        assert "another request" in findings[1].reason
+        found = audit(agent.session, stack.ctx.get(Models))
+        assert (found.proved, found.requests) == (1, 2)
+        assert "it had 1 messages, the log before it gives 2" in str(found.problems[0])
 
 
 async def test_the_header_is_written_only_when_it_changes(tmp_path: Path) -> None:
