@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -26,7 +26,7 @@ QUESTION = "What may a hotel night cost?"
 
 
 @asynccontextmanager
-async def running(researcher: FakeResearcher) -> AsyncIterator[tuple[Leadline, ProviderServer]]:
+async def running(researcher: FakeResearcher) -> AsyncGenerator[tuple[Leadline, ProviderServer]]:
     async with (
         ProviderServer(researcher, strict=True) as server,
         Leadline(model="local/fake", base_url=server.base_url) as app,
