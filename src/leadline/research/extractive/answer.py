@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from leadline.research.extractive.features import features
+from leadline.research.extractive.hints import may_answer, may_hold
 from leadline.research.extractive.kinds import (
     is_only_a_share,
     names_person,
@@ -83,6 +84,11 @@ class Document:
         return _dated(self.text, self.published)
 
     @property
+    def folded(self) -> str:
+        """The part of the text that is looked at, folded."""
+        return _folded(self.text)
+
+    @property
     def language(self) -> Language:
         return language_of(self.text[:4000])
 
@@ -91,6 +97,11 @@ class Document:
         """The title and the words of the file name."""
         stem = self.location.rsplit("/", 1)[-1].rsplit(".", 1)[0].replace("_", " ").replace("-", " ")
         return f"{self.title}\n{stem}"
+
+
+@lru_cache(maxsize=64)
+def _folded(text: str) -> str:
+    return text[:MAX_TEXT].casefold()
 
 
 @lru_cache(maxsize=512)
@@ -109,13 +120,10 @@ class Library:
     )
 
     def count(self, term: Term, language: Language) -> int:
-        """How many of the known documents hold a term."""
+        """How many of the known documents seem to hold a term."""
         key = (f"{term.kind} {term.text}", language)
         if key not in self._holds:
-            self._holds[key] = sum(
-                likeness(term, document.text[:MAX_TEXT], language, document.language) > 0
-                for document in self.documents
-            )
+            self._holds[key] = sum(may_hold(term, document.folded, language) for document in self.documents)
         return self._holds[key]
 
     def is_subject(self, term: Term, language: Language) -> bool:
@@ -153,12 +161,20 @@ class Match:
 
 
 def match_document(question: Question, document: Document, library: Library) -> list[Match]:
-    """Every passage of a document held against a question, in order."""
+    """Every passage of a document that has something of a question, held against it, in order."""
     question = _pointed(question, library)
     weights = _weights(question, library)
     subjects = frozenset(term for term in question.terms if library.is_subject(term, question.language))
     found = passages(document.text[:MAX_TEXT], document.location)
-    return [_match(question, document, passage, weights, subjects) for passage in found]
+    return [
+        _match(question, document, passage, weights, subjects)
+        for passage in found
+        if passage.kind == "list" or may_answer(question, _with_context(passage))
+    ]
+
+
+def _with_context(passage: Passage) -> str:
+    return "\n".join((passage.text, passage.lead, *passage.headings[-1:]))
 
 
 def _pointed(question: Question, library: Library) -> Question:
@@ -236,8 +252,7 @@ def _is_told_elsewhere(term: Term, question: Question, passage: Passage, documen
         return False
     others = [one for one in question.strict if one != term]
     held = sum(_cover(question, one, passage, document)[0] > 0 for one in others)
-    text = document.text[:MAX_TEXT]
-    return held >= 3 and likeness(term, text, question.language, document.language) > 0
+    return held >= 3 and may_hold(term, document.folded, question.language)
 
 
 def _cover(question: Question, term: Term, passage: Passage, document: Document) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal, Protocol, cast
@@ -104,11 +104,14 @@ def _stemmer(name: str) -> _Stemmer:
     return cast("_Stemmer", snowballstemmer.stemmer(name))  # pyright: ignore[reportUnknownMemberType] - it has no types
 
 
+class _Sentences(Protocol):
+    def get_sentence_boundaries(self, language: str, text: str) -> list[Mapping[str, int]]: ...
+
+
 def boundaries(language: Language, text: str) -> list[tuple[int, int]]:
     """Where the sentences of a text begin and end, white space behind them included."""
     import sentencex  # noqa: PLC0415 - loaded when the first document is read
 
-    find = cast(
-        "Callable[[str, str], list[Mapping[str, int]]]", getattr(sentencex, "get_sentence_boundaries")
-    )  # noqa: B009 - it has no types
+    untyped = cast("_Sentences", sentencex)
+    find = untyped.get_sentence_boundaries
     return [(one["start_index"], one["end_index"]) for one in find(language, text)]

@@ -41,7 +41,7 @@ def _grouped(facets: list[str], most: int) -> list[list[str]]:
 
 
 def title(question: str) -> str:
-    """A question as a heading: on one line, without its question mark, not too long."""
-    flat = " ".join(question.split()).rstrip("?？ 。.")
+    """A question as a heading: on one line and not too long."""
+    flat = " ".join(question.split()).rstrip(" 。.")
     flat = flat[:1].upper() + flat[1:]
     return flat if len(flat) <= MAX_LABEL else flat[: MAX_LABEL - 1].rstrip() + "…"

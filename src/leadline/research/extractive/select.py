@@ -5,21 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal
 
 from leadline.research.extractive.answer import (
+    MAX_TEXT,
     Document,
     Library,
     Match,
     answers_in,
     is_about,
-    match_document,
     ranked,
     worth,
 )
 from leadline.research.extractive.facets import sub_questions
 from leadline.research.extractive.kinds import names_person, nearness
-from leadline.research.extractive.passages import MAX_QUOTE, Span
+from leadline.research.extractive.passages import MAX_QUOTE, Span, passages
 from leadline.research.extractive.phrases import COLUMNS, NAMES, STATES
 from leadline.research.extractive.plain import plain
 from leadline.research.extractive.question import Question, TimeSpan, read_question
@@ -83,7 +84,8 @@ class FacetAnswer:
         return tuple(dict.fromkeys(one.document for one in self.chosen))
 
 
-def answer_facet(text: str, library: Library, *, documents: int | None = None) -> FacetAnswer:
+@lru_cache(maxsize=128)
+def answer_facet(text: str, library: Library, documents: int | None = None) -> FacetAnswer:
     """The quotes that answer a facet; when it has none as a whole, those that answer its parts.
 
     Args:
@@ -148,7 +150,11 @@ def _overview(question: Question, library: Library, older: dict[str, str]) -> li
     about = next((one for one in current if is_about(question, one)), None)
     if about is None:
         return []
-    whole = [one for one in match_document(question, about, library) if one.passage.kind != "pair"]
+    whole = [
+        Match(about, passage, 1.0, (), True, 1.0, 1.0)
+        for passage in passages(about.text[:MAX_TEXT], about.location)
+        if passage.kind != "pair"
+    ]
     taken: list[Match] = []
     for match in sorted(whole, key=lambda one: (one.passage.span.start, -one.passage.span.end)):
         if len(taken) < MAX_QUOTES and not any(_repeats(match, one) for one in taken):

@@ -24,6 +24,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _POSSESSIVE = re.compile(r"['’]s?$")
+_ELIDED = re.compile(r"^(?:[ldnsjcmt]|qu|jusqu|lorsqu|puisqu)'(?=..)")
 _HYPHENS = re.compile(r"[-‐‑–]")
 
 
@@ -60,7 +61,7 @@ def _tokens(text: str) -> Iterator[Token]:
         elif group == "acronym":
             yield Token(folded.replace(".", ""), surface, start, end, "word")
         elif group == "word":
-            yield Token(_POSSESSIVE.sub("", folded), surface, start, end, "word")
+            yield Token(_POSSESSIVE.sub("", _ELIDED.sub("", folded)), surface, start, end, "word")
         elif group == "number":
             yield Token(plain_number(surface), surface, start, end, "number")
         else:
