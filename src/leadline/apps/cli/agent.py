@@ -2,60 +2,85 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
-import anyio
 import msgspec
 
-from leadline.apps.cli.exits import Exit, Quit, document, leave, say, usage_errors
-from leadline.apps.sdk.app import AgentReply, Leadline
+from leadline.apps.cli.exits import Exit, Quit, refusing
+from leadline.apps.cli.running import booted, run_stoppable
+from leadline.apps.cli.stopping import End, Stop
+from leadline.apps.cli.streams import document, say
+from leadline.apps.sdk.app import AgentReply, Leadline, take_turn
+from leadline.core.agent.agent import Agent
+from leadline.core.llm.adapter import Models
+from leadline.core.session.events import AbortCause
 
 
-def run_agent(
-    task: str,
-    *,
-    as_json: bool,
-    model: str | None,
-    base_url: str | None,
-    profile: str | None,
-    patches: tuple[Path, ...],
-    corpus: tuple[Path, ...],
-) -> None:
-    """Print the agent's last words; exit 0 when the turn completed.
+@dataclass(frozen=True, kw_only=True)
+class AgentCommand:
+    """The command as it was typed; an option that was left out is None."""
+
+    task: str
+    corpus: tuple[Path, ...]
+    as_json: bool
+    model: str | None
+    base_url: str | None
+    profile: str | None
+    patches: tuple[Path, ...]
+
+
+def run_agent(command: AgentCommand) -> Exit:
+    """Print the agent's last words; exit code 0 when the turn completed.
 
     Raises:
         Quit: the task is blank, or the composition or the model cannot be used; nothing was started.
     """
-    if not task.strip():
-        raise Quit(Exit.USAGE, "the task is blank; say what the agent should do")
-    app = Leadline(
-        profile=profile or ("research" if corpus else "headless"),
-        patches=patches,
-        model=model,
-        base_url=base_url,
-        corpus=corpus,
-    )
-    reply = anyio.run(_turn, app, task)
-    if as_json:
+    if not command.task.strip():
+        raise Quit(Exit.USAGE, "task: it is blank. Say what the agent should do.")
+    for path in command.corpus:
+        if not path.exists():
+            raise Quit(
+                Exit.USAGE, f"corpus: {path} does not exist. Name a file or a folder that can be read."
+            )
+    reply = run_stoppable(lambda stop: _turn(command, stop))
+    if not reply.completed:
+        say(f"leadline: the turn ended {_why(reply)}; see: leadline show {reply.session}")
+    if command.as_json:
         document(msgspec.json.encode({"text": reply.text, "session": reply.session, "end": reply.end}))
     elif reply.text:
         document(reply.text)
-    if not reply.completed:
-        say(f"leadline: the turn ended {_why(reply)}; see: leadline show {reply.session}")
-    leave(Exit.DONE if reply.completed else _exit_of(reply))
+    return Exit.DONE if reply.completed else _exit_of(reply)
 
 
-async def _turn(app: Leadline, task: str) -> AgentReply:
-    async with usage_errors(), app:
-        return await app.agent(task)
+async def _turn(command: AgentCommand, stop: Stop) -> AgentReply:
+    app = Leadline(
+        profile=command.profile or ("research" if command.corpus else "headless"),
+        patches=command.patches,
+        model=command.model,
+        base_url=command.base_url,
+        corpus=command.corpus,
+    )
+    async with booted(app):
+        with refusing():
+            app.ctx.get(Models).resolve()
+        async with app.open_agent(label=command.task) as agent:
+            stop.gently(_ending(agent))
+            return await take_turn(agent, command.task)
+
+
+def _ending(agent: Agent) -> End:
+    async def end(reason: str) -> None:
+        await agent.cancel(AbortCause("user", reason))
+
+    return end
 
 
 def _why(reply: AgentReply) -> str:
     end = reply.end
-    detail = (
-        end.error or (end.failure.message if end.failure else "") or (end.cause.detail if end.cause else "")
-    )
-    return f"{end.reason}: {detail}" if detail else end.reason
+    detail = end.error or (end.failure.message if end.failure else "")
+    detail = detail or (end.cause.detail if end.cause else "")
+    return f"{end.reason}: {' '.join(detail.split())}" if detail else end.reason
 
 
 def _exit_of(reply: AgentReply) -> Exit:

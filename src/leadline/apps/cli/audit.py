@@ -9,7 +9,9 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from leadline.apps.cli.exits import Exit, document, leave, usage_errors
+from leadline.apps.cli.exits import Exit, refusing
+from leadline.apps.cli.running import booted
+from leadline.apps.cli.streams import document, visible
 from leadline.apps.sdk.app import Leadline
 from leadline.core.llm.adapter import Models
 from leadline.core.loop.audit import Finding, SessionAudit, audit
@@ -32,8 +34,8 @@ class AuditCommand:
     patches: tuple[Path, ...]
 
 
-def run_audit(command: AuditCommand) -> None:
-    """Print what was found; exit 0 all proved, 1 something is not, 2 no such session.
+def run_audit(command: AuditCommand) -> Exit:
+    """Print what was found; exit code 0 all proved, 1 something is not, 2 no such session.
 
     Raises:
         Quit: there is no session of that id, or the composition cannot be used.
@@ -45,10 +47,9 @@ def run_audit(command: AuditCommand) -> None:
             msgspec.json.encode({"ok": ok, "sessions": [_plain(one) for one in found], "missing": missing})
         )
     else:
-        document(
-            "\n".join([line for one in found for line in _told(one)] + [f"problem: {x}" for x in missing])
-        )
-    leave(Exit.DONE if ok else Exit.FAILED)
+        lines = [line for one in found for line in _told(one)] + [f"problem: {one}" for one in missing]
+        document(visible("\n".join(lines)))
+    return Exit.DONE if ok else Exit.FAILED
 
 
 async def _audit(command: AuditCommand) -> tuple[list[SessionAudit], list[str]]:
@@ -58,11 +59,12 @@ async def _audit(command: AuditCommand) -> tuple[list[SessionAudit], list[str]]:
         model=command.model,
         base_url=command.base_url,
     )
-    async with usage_errors(), app:
+    async with booted(app):
         store, models = app.ctx.get(SessionStore), app.ctx.get(Models)
         found: list[SessionAudit] = []
         missing: list[str] = []
-        line = await _line(store, command.id)
+        with refusing():
+            line = await _line(store, command.id)
         for session_id in line:
             session = await store.read(session_id)
             found.append(audit(session, models))

@@ -12,6 +12,8 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         sys.stdout.write(f"leadline {__version__}\n")
         return
-    from leadline.apps.cli.main import run
-
+    try:
+        from leadline.apps.cli.main import run
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
     run(sys.argv[1:])

@@ -1,17 +1,16 @@
-"""Exit codes, and the one place where documents and messages leave the process.
-
-stdout carries one document or nothing, always in UTF-8; everything else goes to stderr.
-"""
+"""Exit codes, and what an error becomes on stderr."""
 
 from __future__ import annotations
 
 import os
-import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from enum import IntEnum
-from types import TracebackType
-from typing import NoReturn
 
-from leadline.kernel.errors import LeadlineError
+from leadline.kernel.errors import BootFailed, LeadlineError
+
+DEBUG = "LEADLINE_DEBUG"
+"""Set to anything: tracebacks are shown."""
 
 
 class Exit(IntEnum):
@@ -21,7 +20,7 @@ class Exit(IntEnum):
     """Completed, or partial (stderr says so)."""
     FAILED = 1
     USAGE = 2
-    """The command, a file or an option was wrong; nothing was started."""
+    """The command, a file, an option or the configuration cannot be used; nothing was started."""
     CANCELLED = 130
 
 
@@ -34,54 +33,37 @@ class Quit(Exception):
         self.message = message
 
 
-class usage_errors:  # noqa: N801 - reads as a statement: `with usage_errors():`
-    """What the project refuses inside becomes exit code 2 with the error's own words.
-
-    For `with` and `async with` alike.
-    """
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, LeadlineError):
-            raise Quit(Exit.USAGE, str(error)) from error
-
-    async def __aenter__(self) -> None: ...
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.__exit__(kind, error, trace)
-
-
-def document(text: str | bytes) -> None:
-    """Write the command's one document to stdout, in UTF-8 whatever the locale, ending in a newline.
+@contextmanager
+def refusing() -> Generator[None]:
+    """What the project refuses in here becomes exit code 2 with the error's own words: nothing was started.
 
     Raises:
-        Quit: the reader of stdout is gone.
+        Quit: in place of any `LeadlineError`.
     """
-    data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
-    if not data.endswith(b"\n"):
-        data += b"\n"
-    sys.stdout.flush()
     try:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        # Python would complain again at exit about the pipe it cannot flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise Quit(Exit.FAILED, "") from None
+        yield
+    except LeadlineError as error:
+        raise Quit(Exit.USAGE, told(error)) from error
 
 
-def say(message: str) -> None:
-    """Write a line to stderr; characters that it cannot take are escaped."""
-    encoding = sys.stderr.encoding or "utf-8"
-    sys.stderr.write(message.encode(encoding, "backslashreplace").decode(encoding) + "\n")
-    sys.stderr.flush()
+def told(error: LeadlineError) -> str:
+    """An error in one line."""
+    if isinstance(error, BootFailed):
+        # A row that lacks a service only repeats why the provider of that service failed.
+        roots = [cause for cause in error.causes if ": failed: " in cause] or error.causes
+        return _line(f"cannot start: {'; '.join(roots)}")
+    return _line(str(error))
 
 
-def leave(code: Exit) -> NoReturn:
-    """End the process with `code`."""
-    raise SystemExit(int(code))
+def told_defect(error: BaseException) -> str:
+    """What nobody expected, in one line."""
+    return _line(f"internal error: {type(error).__name__}: {error}; set {DEBUG}=1 to see where")
+
+
+def debugging() -> bool:
+    """Whether tracebacks were asked for."""
+    return bool(os.environ.get(DEBUG))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+import msgspec
 
-from leadline.apps.cli.exits import Exit, Quit, document, leave, say, usage_errors
+from leadline.apps.cli.exits import Exit, Quit, refusing, told, told_defect
+from leadline.apps.cli.files import Form, check_writable, form_of, write_report
 from leadline.apps.cli.progress import Progress, open_progress
+from leadline.apps.cli.running import booted, run_stoppable
+from leadline.apps.cli.stopping import Stop
+from leadline.apps.cli.streams import document, say
 from leadline.apps.sdk.app import Leadline
+from leadline.kernel.errors import LeadlineError
 from leadline.research.engine.run import ResearchRun
 from leadline.research.report.result import ResearchResult
 
@@ -21,7 +26,7 @@ class ResearchCommand:
 
     question: str
     corpus: tuple[Path, ...]
-    method: str
+    method: str | None
     breadth: str | None
     format: str | None
     language: str | None
@@ -36,94 +41,131 @@ class ResearchCommand:
     patches: tuple[Path, ...]
 
 
-def run_research(command: ResearchCommand) -> None:
-    """Run it; ends the process with the exit code of the outcome.
+@dataclass(frozen=True)
+class _Outcome:
+    result: ResearchResult
+    delivered: bool
+    """Whether every file that was asked for is there."""
+
+
+def run_research(command: ResearchCommand) -> Exit:
+    """Run it; returns the exit code of the outcome.
 
     Raises:
         Quit: the command cannot be carried out; nothing was started.
     """
+    if command.output is not None:
+        form_of(command.output, bundle=False)
     for target in (command.output, command.bundle):
-        if target is not None and not target.absolute().parent.is_dir():
-            raise Quit(Exit.USAGE, f"{target}: there is no folder {target.parent}; make it, or name another")
-    result = anyio.run(_research, command)
-    _hand_over(command, result)
-    leave(_exit_of(result))
+        if target is not None:
+            check_writable(target)
+    outcome = run_stoppable(lambda stop: _research(command, stop))
+    result = outcome.result
+    _tell(result)
+    if command.as_json:
+        _print(result.to_json(), result)
+    elif result.status in ("completed", "partial") and command.output is None:
+        _print(result.report, result)
+    code = _exit_of(result)
+    return code if outcome.delivered or code != Exit.DONE else Exit.FAILED
 
 
-async def _research(command: ResearchCommand) -> ResearchResult:
-    with open_progress() as progress:
-        app = Leadline(
-            profile=command.profile or "research",
-            patches=command.patches,
-            model=command.model,
-            base_url=command.base_url,
-        )
-        async with usage_errors(), app:
+async def _research(command: ResearchCommand, stop: Stop) -> _Outcome:
+    app = Leadline(
+        profile=command.profile or "research",
+        patches=command.patches,
+        model=command.model,
+        base_url=command.base_url,
+    )
+    async with booted(app):
+        with open_progress() as progress:
             run = await _start(app, command, progress)
+            stop.gently(run.cancel)
             try:
-                result = await _follow(run, progress)
+                result = await _followed(app, run, progress)
             finally:
                 await run.dispose()
-            progress.close()
-            if command.bundle is not None and result.report:
-                digest = (await app.stored(run.id)).write_bundle(command.bundle)
-                say(f"bundle {command.bundle}  sha256 {digest}")
-            return result
+        return _Outcome(result, await _deliver(app, command, result))
 
 
 async def _start(app: Leadline, command: ResearchCommand, progress: Progress) -> ResearchRun:
-    return await app.start_research(
-        command.question,
-        corpus=command.corpus,
-        method=command.method,
-        breadth=command.breadth,
-        format=command.format,
-        language=command.language,
-        purpose=command.purpose,
-        context=command.context,
-        progress=progress.indexing,
-    )
+    with refusing():
+        return await app.start_research(
+            command.question,
+            corpus=command.corpus,
+            method=command.method,
+            breadth=command.breadth,
+            format=command.format,
+            language=command.language,
+            purpose=command.purpose,
+            context=command.context,
+            progress=progress.indexing,
+        )
 
 
-async def _follow(run: ResearchRun, progress: Progress) -> ResearchResult:
-    """Show the run as it goes; an interrupt cancels it and keeps what it had found."""
+async def _followed(app: Leadline, run: ResearchRun, progress: Progress) -> ResearchResult:
+    """The result. Of a run whose log could not be written to its end, what the log has."""
+    done: list[ResearchResult] = []
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_cancel_on_signal, run)
-        async for fact in run.events():
-            progress.fact(fact)
-        tasks.cancel_scope.cancel()
-    return await run.result()
+        tasks.start_soon(_show, run, progress)
+        done.append(await _result(app, run))
+        # The facts of a run end with its end, which a log that cannot be written never gets.
+        if run.ledger.ended is None:
+            tasks.cancel_scope.cancel()
+    return done[0]
 
 
-async def _cancel_on_signal(run: ResearchRun) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async for received in signals:
-            await run.cancel(f"stopped by {received.name}")
-            return
+async def _result(app: Leadline, run: ResearchRun) -> ResearchResult:
+    try:
+        return await run.result()
+    except Exception as defect:  # noqa: BLE001 - told as the reason why the run failed; what was found is not lost
+        why = told(defect) if isinstance(defect, LeadlineError) else told_defect(defect)
+        found = (await app.stored(run.id)).result()
+        return msgspec.structs.replace(found, status="failed", error=why)
 
 
-def _hand_over(command: ResearchCommand, result: ResearchResult) -> None:
-    if command.output is not None and result.report:
-        command.output.write_bytes(_rendered(command.output, result))
-        say(f"report {command.output}")
-    if command.as_json:
-        document(result.to_json())
-    elif result.status in ("completed", "partial") and command.output is None:
-        document(result.report)
+async def _show(run: ResearchRun, progress: Progress) -> None:
+    async for fact in run.events():
+        progress.fact(fact)
+
+
+async def _deliver(app: Leadline, command: ResearchCommand, result: ResearchResult) -> bool:
+    """Write the files that were asked for; a file that cannot be written costs nobody the run."""
+    wanted: list[tuple[Path, Form]] = []
+    if command.output is not None:
+        wanted.append((command.output, form_of(command.output, bundle=False)))
+    if command.bundle is not None:
+        wanted.append((command.bundle, "bundle"))
+    if not wanted:
+        return True
+    if not result.report:
+        say(f"leadline: there is no report to write into {', '.join(str(path) for path, _ in wanted)}")
+        return False
+    run = await app.stored(result.id)
+    delivered = True
+    for path, form in wanted:
+        try:
+            say(write_report(path, form, run, result))
+        except (OSError, LeadlineError) as error:
+            why = told(error) if isinstance(error, LeadlineError) else error.strerror or str(error)
+            say(f"leadline: cannot write {path}: {why}. Try again with: leadline export {result.id} FILE")
+            delivered = False
+    return delivered
+
+
+def _tell(result: ResearchResult) -> None:
     if result.status != "completed":
         say(f"leadline: {result.status}: {result.error or 'see the notes in the report'}")
     if result.status in ("cancelled", "failed") and result.report:
         say(f"What was found: leadline show {result.id} --report")
 
 
-def _rendered(path: Path, result: ResearchResult) -> bytes:
-    if path.suffix.lower() == ".json":
-        return result.to_json() + b"\n"
-    if path.suffix.lower() in (".html", ".htm"):
-        from leadline.research.report.html import render_html
-
-        return render_html(result, None).encode()
-    return result.report.encode()
+def _print(text: str | bytes, result: ResearchResult) -> None:
+    try:
+        document(text)
+    except Quit as ending:
+        again = f"leadline show {result.id} --report"
+        raise Quit(ending.code, f"{ending.message}. The report is at: {again}") from None
 
 
 def _exit_of(result: ResearchResult) -> Exit:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
+from anyio import CancelScope
+
 from leadline.apps.sdk.composition import Options, composed
 from leadline.apps.sdk.options import ResearchOptions
+from leadline.core.agent.agent import Agent
 from leadline.core.agent.agents import Agents
 from leadline.core.agent.spec import AgentSpec
 from leadline.core.llm.request import ModelRef
@@ -204,20 +207,31 @@ class Leadline:
         Raises:
             LeadlineError: the model is not there, or the session cannot be written.
         """
-        agents = self.ctx.get(Agents)
-        agent = await agents.create(
-            AgentSpec(model=ModelRef.parse(model) if model else None, persona=persona, label=task)
-        )
+        async with self.open_agent(model=model, persona=persona, label=task) as agent:
+            return await take_turn(agent, task)
+
+    @asynccontextmanager
+    async def open_agent(
+        self, *, model: str | None = None, persona: str = "", label: str = ""
+    ) -> AsyncGenerator[Agent]:
+        """An agent for as many turns as you like (`take_turn`); it is freed when the block is left.
+
+        Args:
+            model: `provider/name`; default: that of the composition.
+            persona: who the agent is, for the model.
+            label: what lists of sessions show.
+
+        Raises:
+            LeadlineError: the model is not there, or the session cannot be written.
+        """
+        chosen = ModelRef.parse(model) if model else None
+        spec = AgentSpec(model=chosen, persona=persona, label=label)
+        agent = await self.ctx.get(Agents).create(spec)
         try:
-            agent.followup(task)
-            await agent.when_idle()
-            end = agent.last_turn_end
-            if end is None:
-                raise LeadlineError(f"agent {agent.id} ended without a turn; see `leadline show {agent.id}`")
-            said = [one.message.text for one in agent.session.of(AssistantSaid) if one.message.text.strip()]
-            return AgentReply(text=said[-1] if said else "", session=agent.id, end=end)
+            yield agent
         finally:
-            await agent.dispose()
+            with CancelScope(shield=True):
+                await agent.dispose()
 
     async def stored(self, run_id: str) -> StoredRun:
         """A run from the store, to render it or to write it into a bundle.
@@ -236,3 +250,20 @@ class Leadline:
             SessionNotFound: there is none of that id.
         """
         return await self.ctx.get(SessionStore).read(session_id)
+
+
+async def take_turn(agent: Agent, task: str) -> AgentReply:
+    """Give an agent a task and wait until it rests.
+
+    Raises:
+        LeadlineError: the agent is gone, or its log cannot be written.
+    """
+    before = len(agent.session)
+    agent.followup(task)
+    await agent.when_idle()
+    end = agent.last_turn_end
+    if end is None:
+        raise LeadlineError(f"agent {agent.id} ended without a turn; see: leadline show {agent.id}")
+    said = [one.as_(AssistantSaid) for one in agent.session.since(before) if one.type == AssistantSaid.TYPE]
+    words = [one.message.text for one in said if one.message.text.strip()]
+    return AgentReply(text=words[-1] if words else "", session=agent.id, end=end)

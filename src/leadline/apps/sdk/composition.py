@@ -12,6 +12,7 @@ from leadline.core.home import Home
 from leadline.core.llm.request import ModelRef
 from leadline.kernel.errors import ConfigError, did_you_mean
 from leadline.kernel.loader.compose import Composition, Layer, compose
+from leadline.kernel.loader.patch import all_rows
 
 PROFILES: dict[str, tuple[str, ...]] = {
     "base": ("base",),
@@ -19,6 +20,9 @@ PROFILES: dict[str, tuple[str, ...]] = {
     "research": ("base", "headless", "research"),
 }
 """The shipped profiles and the layers that each consists of, first to last."""
+
+SHIPPED_LAYERS = ("base", "headless", "research")
+"""Every layer that ships, first to last."""
 
 HOME_LAYER = "leadline.yml"
 """Rows and patches of the user's own, in the home directory; applied to every profile."""
@@ -48,23 +52,26 @@ def composed(options: Options) -> Composition:
         ConfigError: an unknown profile, an unreadable file, or a layer that cannot be used; with file and line.
         BadModelRef: the model is not of the form provider/name.
     """
-    home = options.home or Home.default().path
-    layers = list(_profile(options.profile))
-    own = home / HOME_LAYER
+    composition = compose(_profile(options.profile))
+    own = (options.home or Home.default().path) / HOME_LAYER
     if own.is_file():
-        layers.append(Layer.read(own))
-    layers += [Layer.read(path) for path in options.patches]
-    layers += _option_layers(options)
-    return compose(layers)
+        composition = _with_own(composition, Layer.read(own))
+    layers = [Layer.read(path) for path in options.patches]
+    return compose([*layers, *_option_layers(options)], composition)
+
+
+def _with_own(composition: Composition, layer: Layer) -> Composition:
+    """The user's layer over a profile. It may speak of every shipped row, also of those that this profile lacks."""
+    present = {row.id for row in all_rows(composition.rows)}
+    lacking = tuple(row for row in compose(_shipped(*SHIPPED_LAYERS)).rows if row.id not in present)
+    rows = compose([layer], Composition((*composition.rows, *lacking))).rows
+    absent = {row.id for row in lacking}
+    return Composition(tuple(row for row in rows if row.id not in absent))
 
 
 def _profile(profile: str | Path) -> list[Layer]:
     if isinstance(profile, str) and profile in PROFILES:
-        folder = files("leadline") / "profiles"
-        return [
-            Layer(f"profiles/{name}.yml", (folder / f"{name}.yml").read_text(encoding="utf-8"))
-            for name in PROFILES[profile]
-        ]
+        return _shipped(*PROFILES[profile])
     path = Path(profile)
     if not path.is_file():
         raise ConfigError(
@@ -72,6 +79,13 @@ def _profile(profile: str | Path) -> list[Layer]:
             f"shipped ones are {', '.join(PROFILES)}, or name a YAML file"
         )
     return [Layer.read(path)]
+
+
+def _shipped(*names: str) -> list[Layer]:
+    folder = files("leadline") / "profiles"
+    return [
+        Layer(f"profiles/{name}.yml", (folder / f"{name}.yml").read_text(encoding="utf-8")) for name in names
+    ]
 
 
 def _option_layers(options: Options) -> list[Layer]:
@@ -84,7 +98,7 @@ def _option_layers(options: Options) -> list[Layer]:
             models["providers"] = {provider: {"base_url": options.base_url}}
         patches.append({"id": "models", "merge": models})
     elif options.base_url is not None:
-        raise ConfigError("a base URL needs a model to go with it; name it as provider/name")
+        raise ConfigError("a base URL needs a model to go with it; add --model PROVIDER/NAME")
     if options.home is not None:
         patches.append({"id": "home", "merge": {"path": str(options.home)}})
     if options.corpus:
