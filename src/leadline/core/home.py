@@ -73,7 +73,7 @@ class Home(Service, key="home"):
 class HomeConfig(BaseModel):
     """Configuration of the home directory."""
 
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid")
 
     path: Path | None = None
     """The directory; without it `LEADLINE_HOME`, else `~/.leadline`."""

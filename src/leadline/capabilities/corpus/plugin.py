@@ -17,7 +17,7 @@ from leadline.kernel.plugin import Plugin
 class Config(BaseModel):
     """How files are read."""
 
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid")
 
     workers: int = Field(default=2, ge=1, le=64)
     """Files that are read at the same time."""

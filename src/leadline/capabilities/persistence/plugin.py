@@ -20,7 +20,7 @@ from leadline.kernel.plugin import Plugin
 class PersistenceConfig(BaseModel):
     """Where sessions and blobs are kept."""
 
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid")
 
     sessions: Path | None = None
     """Directory of the session logs; without it `sessions` in the home directory."""

@@ -13,7 +13,7 @@ from leadline.core.llm.retry import RetryPolicy
 class RetryConfig(BaseModel):
     """How often and how long to wait for one answer."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     attempts: int = Field(default=5, ge=1)
     """Attempts in all."""
@@ -34,7 +34,7 @@ class RetryConfig(BaseModel):
 class LoopConfig(BaseModel):
     """How turns are run."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     child_calls_in_flight: int = Field(default=16, ge=1)
     """Model calls that agents with a parent may have running at a time, over the whole process; the

@@ -15,7 +15,7 @@ from leadline.kernel.plugin import Plugin
 class PromptConfig(BaseModel):
     """What every system prompt begins with."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     identity: bool = True
     """Whether the prompt says what the model runs in."""

@@ -14,7 +14,7 @@ from leadline.kernel.plugin import Plugin
 class ToolsConfig(BaseModel):
     """How calls are run."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_parallel: int = Field(default=10, ge=1)
     """Bodies of one message that overlap at most."""

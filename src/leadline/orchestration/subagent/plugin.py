@@ -18,7 +18,7 @@ from leadline.orchestration.subagent.seam import Subagents
 class SubagentConfig(BaseModel):
     """How children are started."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     start_timeout_s: float = Field(default=30.0, gt=0)
     """Seconds that a child's session and setup may take."""

@@ -137,7 +137,7 @@ def _failed(path: Path, error: OSError) -> BlobWriteFailed:
 class BlobFilesConfig(BaseModel):
     """Configuration of the store of blob files."""
 
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid")
 
     root: Path | None = None
     """Directory of the blobs; without it `blobs` in the home directory."""

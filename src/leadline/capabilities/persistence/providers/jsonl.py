@@ -264,7 +264,7 @@ def _readable(beside: Path) -> list[Quarantined]:
 class JsonlConfig(BaseModel):
     """Configuration of the store of session files."""
 
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid")
 
     root: Path | None = None
     """Directory of the logs; without it `sessions` in the home directory."""
