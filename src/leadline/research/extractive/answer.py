@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from leadline.research.extractive.features import features
-from leadline.research.extractive.hints import may_answer, may_hold
+from leadline.research.extractive.hints import folded, may_hold
 from leadline.research.extractive.kinds import (
     is_only_a_share,
     names_person,
@@ -78,6 +78,13 @@ class Document:
     text: str
     published: str | None = None
     rank: int = 0
+    place: int = 0
+    """Where the search found it to match: what is looked at of a very long text lies around it."""
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        """What can be quoted of it."""
+        return _passages_around(self.text, self.location, self.place)
 
     @property
     def dated(self) -> DatedBy | None:
@@ -86,7 +93,7 @@ class Document:
     @property
     def folded(self) -> str:
         """The part of the text that is looked at, folded."""
-        return _folded(self.text)
+        return _folded(self.text, self.place)
 
     @property
     def language(self) -> Language:
@@ -99,9 +106,25 @@ class Document:
         return f"{self.title}\n{stem}"
 
 
+def _looked_at(text: str, place: int) -> tuple[int, int]:
+    """The part of a text that is looked at: all of it, or `MAX_TEXT` characters around a place, in whole lines."""
+    if len(text) <= MAX_TEXT:
+        return 0, len(text)
+    start = max(0, min(place - MAX_TEXT // 2, len(text) - MAX_TEXT))
+    return (text.rfind("\n", 0, start) + 1 if start else 0), start + MAX_TEXT
+
+
 @lru_cache(maxsize=64)
-def _folded(text: str) -> str:
-    return text[:MAX_TEXT].casefold()
+def _folded(text: str, place: int) -> str:
+    start, end = _looked_at(text, place)
+    return folded(text[start:end])
+
+
+@lru_cache(maxsize=64)
+def _passages_around(text: str, location: str, place: int) -> tuple[Passage, ...]:
+    start, end = _looked_at(text, place)
+    found = passages(text[start:end], location)
+    return tuple(one.moved(start) for one in found) if start else found
 
 
 @lru_cache(maxsize=512)
@@ -165,16 +188,34 @@ def match_document(question: Question, document: Document, library: Library) -> 
     question = _pointed(question, library)
     weights = _weights(question, library)
     subjects = frozenset(term for term in question.terms if library.is_subject(term, question.language))
-    found = passages(document.text[:MAX_TEXT], document.location)
+    given = subjects | _given(question, document)
     return [
         _match(question, document, passage, weights, subjects)
-        for passage in found
-        if passage.kind == "list" or may_answer(question, _with_context(passage))
+        for passage in document.passages
+        if _may_answer(question, passage, given)
     ]
 
 
-def _with_context(passage: Passage) -> str:
-    return "\n".join((passage.text, passage.lead, *passage.headings[-1:]))
+def _given(question: Question, document: Document) -> frozenset[Term]:
+    """The terms that the name or the date of a document may cover for all its passages."""
+    name = folded(document.name)
+    year = document.dated.date[:4] if document.dated else ""
+    return frozenset(
+        term
+        for term in question.terms
+        if may_hold(term, name, question.language) or (term.kind == "year" and term.text == year)
+    )
+
+
+def _may_answer(question: Question, passage: Passage, given: frozenset[Term]) -> bool:
+    """Whether a quick look leaves it open that a passage answers: nearly all telling terms have to be about."""
+    context = folded("\n".join((passage.text, passage.lead, passage.near, *passage.headings)))
+    absent = [
+        term
+        for term in question.strict
+        if term not in given and not may_hold(term, context, question.language)
+    ]
+    return not absent or (len(absent) == 1 and len(question.strict) > 3 and not absent[0].is_entity)
 
 
 def _pointed(question: Question, library: Library) -> Question:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from leadline.research.extractive.language import boundaries, language_of
@@ -42,6 +41,11 @@ class Passage:
     """Of a table row: the row with the names of the columns."""
     near: str = ""
     """The other sentences of its paragraph."""
+
+    def moved(self, by: int) -> Passage:
+        """The same passage in a text that has `by` more characters before it."""
+        head = Span(self.head.start + by, self.head.end + by) if self.head else None
+        return replace(self, span=Span(self.span.start + by, self.span.end + by), head=head)
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,6 @@ _MIN_BROKEN = 40
 _TABLED = (".csv", ".tsv")
 
 
-@lru_cache(maxsize=256)
 def passages(text: str, location: str = "") -> tuple[Passage, ...]:
     """Everything of a document that can be quoted, in order, then short lists as wholes."""
     if location.casefold().endswith(_TABLED):

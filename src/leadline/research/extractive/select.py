@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Literal
 
 from leadline.research.extractive.answer import (
-    MAX_TEXT,
     Document,
     Library,
     Match,
@@ -20,7 +19,7 @@ from leadline.research.extractive.answer import (
 )
 from leadline.research.extractive.facets import sub_questions
 from leadline.research.extractive.kinds import names_person, nearness
-from leadline.research.extractive.passages import MAX_QUOTE, Span, passages
+from leadline.research.extractive.passages import MAX_QUOTE, Span
 from leadline.research.extractive.phrases import COLUMNS, NAMES, STATES
 from leadline.research.extractive.plain import plain
 from leadline.research.extractive.question import Question, TimeSpan, read_question
@@ -151,9 +150,7 @@ def _overview(question: Question, library: Library, older: dict[str, str]) -> li
     if about is None:
         return []
     whole = [
-        Match(about, passage, 1.0, (), True, 1.0, 1.0)
-        for passage in passages(about.text[:MAX_TEXT], about.location)
-        if passage.kind != "pair"
+        Match(about, passage, 1.0, (), True, 1.0, 1.0) for passage in about.passages if passage.kind != "pair"
     ]
     taken: list[Match] = []
     for match in sorted(whole, key=lambda one: (one.passage.span.start, -one.passage.span.end)):

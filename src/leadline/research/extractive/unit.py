@@ -90,6 +90,7 @@ def library_of(done: Sequence[Done], texts: Texts) -> Library:
                     text,
                     published if isinstance(published, str) else None,
                     rank,
+                    _number(hit.get("start")),
                 )
             )
     return Library(tuple(documents), max(total, len(documents)))
