@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from leadline.core.llm.adapter import Models
 from leadline.core.llm.request import ModelRef
 from leadline.core.prompt.sections import PERSONA_ORDER, PromptSections
 from leadline.core.session.codec import Header
+from leadline.core.session.errors import EventUndecodable
 from leadline.core.session.events import InboxSpliced, RequestHeader, TurnEnd, UserEntered
 from leadline.core.session.store import SessionStore
 from leadline.core.tools.registry import ToolRegistry
@@ -154,7 +156,7 @@ class Agents(Service, key="agents"):
         """The agent with all that its spec registers; dispose undoes it in the reverse order."""
         model = spec.model or _last_model(session) or (spec.parent and spec.parent.model)
         _, chosen = self._ctx.get(Models).resolve(model)
-        home.defer("publication", lambda: self._unpublish(agent, home))
+        home.defer("publication", lambda: self._unpublish(session.id, home))
         ctx = home.subcontext("own")
         agent = Agent(
             session=session,
@@ -174,8 +176,9 @@ class Agents(Service, key="agents"):
             self._ctx.get(PromptSections).section(ctx, "persona", PERSONA_ORDER, spec.persona)
         return agent
 
-    def _unpublish(self, agent: Agent, home: SubContext) -> None:
-        if self._live.pop(agent.id, None) is not None:
+    def _unpublish(self, agent_id: str, home: SubContext) -> None:
+        agent = self._live.pop(agent_id, None)
+        if agent is not None:
             home.notice(AgentDisposed(agent))
 
     def _header(self, spec: AgentSpec) -> Header:
@@ -201,10 +204,12 @@ def _queue(session: Session) -> Queue:
     """What waits in the inbox; what a seed brought along belongs to another agent."""
     queue, since = Queue(), session.lifecycle_start
     for line in session.since(since):
-        if line.type == InboxSpliced.TYPE:
-            queue.apply(line.as_(InboxSpliced))
-        elif line.type == UserEntered.TYPE:
-            queue.apply(line.as_(UserEntered))
+        # A change of the queue that cannot be read is passed over, as it is for every other reader of the log.
+        with suppress(EventUndecodable):
+            if line.type == InboxSpliced.TYPE:
+                queue.apply(line.as_(InboxSpliced))
+            elif line.type == UserEntered.TYPE:
+                queue.apply(line.as_(UserEntered))
     return queue
 
 
