@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from leadline.version import __version__
+
+_COLLECT_AFTER = 20_000
 
 
 def main() -> None:
@@ -12,6 +15,8 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         sys.stdout.write(f"leadline {__version__}\n")
         return
+    # Starting makes many objects and drops few: collecting as often as Python does by itself finds nothing.
+    gc.set_threshold(_COLLECT_AFTER, 20, 50)
     try:
         from leadline.apps.cli.main import run
     except KeyboardInterrupt:

@@ -38,17 +38,19 @@ def form_of(path: Path, *, bundle: bool) -> Form:
     return form
 
 
-def check_writable(path: Path) -> None:
+def check_writable(path: Path, form: Form) -> None:
     """Refuse, before anything starts, a file that could not be written at the end.
 
     Raises:
-        Quit: its folder is not there, or it or its folder cannot be written.
+        Quit: its folder is not there, it or its folder cannot be written, or it would be a bundle and is a device.
     """
     folder = path.absolute().parent
     if not folder.is_dir():
         raise Quit(Exit.USAGE, f"{path}: there is no folder {folder}; make it, or name another")
     if path.is_dir():
         raise Quit(Exit.USAGE, f"{path}: that is a folder; name a file in it")
+    if form == "bundle" and path.exists() and not path.is_file():
+        raise Quit(Exit.USAGE, f"{path}: it is no ordinary file; name one")
     if not os.access(path if path.exists() else folder, os.W_OK):
         raise Quit(Exit.USAGE, f"{path}: it cannot be written; change its permissions, or name another")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import anyio
 import msgspec
@@ -18,6 +20,9 @@ from leadline.apps.sdk.app import Leadline
 from leadline.kernel.errors import LeadlineError
 from leadline.research.engine.run import ResearchRun
 from leadline.research.report.result import ResearchResult
+
+Files: TypeAlias = Sequence[tuple[Path, Form]]
+"""What was asked to be written."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,12 +59,10 @@ def run_research(command: ResearchCommand) -> Exit:
     Raises:
         Quit: the command cannot be carried out; nothing was started.
     """
-    if command.output is not None:
-        form_of(command.output, bundle=False)
-    for target in (command.output, command.bundle):
-        if target is not None:
-            check_writable(target)
-    outcome = run_stoppable(lambda stop: _research(command, stop))
+    files = _files(command)
+    for path, form in files:
+        check_writable(path, form)
+    outcome = run_stoppable(lambda stop: _research(command, files, stop))
     result = outcome.result
     _tell(result)
     if command.as_json:
@@ -70,7 +73,16 @@ def run_research(command: ResearchCommand) -> Exit:
     return code if outcome.delivered or code != Exit.DONE else Exit.FAILED
 
 
-async def _research(command: ResearchCommand, stop: Stop) -> _Outcome:
+def _files(command: ResearchCommand) -> Files:
+    files: list[tuple[Path, Form]] = []
+    if command.output is not None:
+        files.append((command.output, form_of(command.output, bundle=False)))
+    if command.bundle is not None:
+        files.append((command.bundle, "bundle"))
+    return files
+
+
+async def _research(command: ResearchCommand, files: Files, stop: Stop) -> _Outcome:
     app = Leadline(
         profile=command.profile or "research",
         patches=command.patches,
@@ -85,7 +97,7 @@ async def _research(command: ResearchCommand, stop: Stop) -> _Outcome:
                 result = await _followed(app, run, progress)
             finally:
                 await run.dispose()
-        return _Outcome(result, await _deliver(app, command, result))
+        return _Outcome(result, await _deliver(app, files, result))
 
 
 async def _start(app: Leadline, command: ResearchCommand, progress: Progress) -> ResearchRun:
@@ -129,21 +141,16 @@ async def _show(run: ResearchRun, progress: Progress) -> None:
         progress.fact(fact)
 
 
-async def _deliver(app: Leadline, command: ResearchCommand, result: ResearchResult) -> bool:
+async def _deliver(app: Leadline, files: Files, result: ResearchResult) -> bool:
     """Write the files that were asked for; a file that cannot be written costs nobody the run."""
-    wanted: list[tuple[Path, Form]] = []
-    if command.output is not None:
-        wanted.append((command.output, form_of(command.output, bundle=False)))
-    if command.bundle is not None:
-        wanted.append((command.bundle, "bundle"))
-    if not wanted:
+    if not files:
         return True
     if not result.report:
-        say(f"leadline: there is no report to write into {', '.join(str(path) for path, _ in wanted)}")
+        say(f"leadline: there is no report to write into {', '.join(str(path) for path, _ in files)}")
         return False
     run = await app.stored(result.id)
     delivered = True
-    for path, form in wanted:
+    for path, form in files:
         try:
             say(write_report(path, form, run, result))
         except (OSError, LeadlineError) as error:

@@ -38,8 +38,7 @@ def run_export(run_id: str, path: Path) -> Exit:
     """
     from leadline.apps.cli.files import check_writable, form_of
 
-    form_of(path, bundle=True)
-    check_writable(path)
+    check_writable(path, form_of(path, bundle=True))
     _from_store(lambda app: _export(app, run_id, path))
     return Exit.DONE
 

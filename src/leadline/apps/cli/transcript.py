@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from leadline.apps.cli.facts import Facts
+from leadline.apps.cli.streams import visible
 from leadline.core.llm.messages import ImageRef, Text, ToolCall
 from leadline.core.session.codec import Logged
 from leadline.core.session.events import (
@@ -19,10 +21,13 @@ from leadline.core.session.events import (
     TurnStart,
     UserEntered,
 )
+from leadline.core.session.errors import EventUndecodable
 from leadline.core.session.log import Session
+from leadline.research.events import RESEARCH_EVENTS
 
 _SHORT = 400
 _LONG = 4000
+_FACTS = {kind.TYPE: kind for kind in RESEARCH_EVENTS}
 
 
 def transcript(session: Session) -> str:
@@ -36,9 +41,20 @@ def transcript(session: Session) -> str:
         lines.append(_visible(header.label, _SHORT))
     if header.parent:
         lines.append(f"child of {header.parent}, depth {header.depth}")
+    facts = Facts()
     for logged in session.logged:
-        lines.extend(_block(session, logged))
+        lines.extend(_fact(facts, logged) if logged.type in _FACTS else _block(session, logged))
     return "\n".join(lines)
+
+
+def _fact(facts: Facts, logged: Logged) -> Iterator[str]:
+    """A fact of a run, as the run told it when it was new."""
+    try:
+        line = facts.line(logged.as_(_FACTS[logged.type]))
+    except EventUndecodable:
+        line = f"{logged.type} {_data(logged)}"
+    if line:
+        yield f"  {_visible(line, _SHORT)}"
 
 
 def _block(session: Session, logged: Logged) -> Iterator[str]:
@@ -90,6 +106,6 @@ def _data(logged: Logged) -> str:
 
 
 def _visible(text: str, limit: int) -> str:
-    """Printable text, at most `limit` characters, with what was left out counted."""
-    shown = "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text[:limit])
+    """At most `limit` characters, control characters as escapes, with what was left out counted."""
+    shown = visible(text[:limit])
     return shown if len(text) <= limit else f"{shown} … ({len(text) - limit} more characters)"
