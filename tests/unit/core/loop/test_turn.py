@@ -26,6 +26,7 @@ from leadline.core.llm.messages import Text, ToolMessage, UserMessage
 from leadline.core.llm.request import CallConfig, LlmRequest, Purpose
 from leadline.core.llm.usage import Usage
 from leadline.core.loop.audit import audit
+from leadline.core.loop.config import LoopConfig
 from leadline.core.session.events import (
     AbortCause,
     AssistantSaid,
@@ -558,3 +559,23 @@ async def test_results_stand_in_the_models_order_whatever_ends_first(tmp_path: P
             "result 1",
             "result 2",
         ]
+
+
+async def test_synced_durability_also_syncs_before_each_model_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+
+    def respond(request: LlmRequest) -> Playable:
+        order.append("asked")
+        return "ok"
+
+    async with agent_stack(tmp_path, ScriptedModel(respond), loop=LoopConfig(durability="synced")) as stack:
+        agent = await stack.agents.create(AgentSpec())
+
+        async def noted(session: object) -> None:
+            order.append("synced " + agent.session.logged[-1].type)
+
+        monkeypatch.setattr(type(agent.session), "sync", noted)
+        await asked(agent)
+        assert order == ["synced request/sent", "asked", "synced turn/end"]
