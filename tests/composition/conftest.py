@@ -12,6 +12,7 @@ import pytest
 
 from leadline.testing.provider_server.behaviours import Behaviour, CallSpec
 from leadline.testing.provider_server.server import Received
+from tests.composition.cli import Command, Ended
 
 HOTEL = "Hotel caps: EUR 180 (EU), USD 240 (US) per night."
 
@@ -97,3 +98,17 @@ def call(name: str, arguments: Mapping[str, object]) -> Behaviour:
 @pytest.fixture
 def researcher() -> FakeResearcher:
     return FakeResearcher()
+
+
+@pytest.fixture
+def command(home: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
+    """Runs a command of the program in this process, on a home of its own."""
+    from leadline.apps.cli.main import exit_code
+
+    def call(*arguments: str | Path) -> Ended:
+        capfdbinary.readouterr()
+        code = exit_code([str(argument) for argument in arguments])
+        out, err = capfdbinary.readouterr()
+        return Ended(code, out, err.decode())
+
+    return call

@@ -143,13 +143,14 @@ async def _show(run: ResearchRun, progress: Progress) -> None:
 
 async def _deliver(app: Leadline, files: Files, result: ResearchResult) -> bool:
     """Write the files that were asked for; a file that cannot be written costs nobody the run."""
+    unwritten = [str(path) for path, form in files if not result.report and form != "json"]
+    if unwritten:
+        say(f"leadline: there is no report to write into {', '.join(unwritten)}")
+    files = [(path, form) for path, form in files if str(path) not in unwritten]
     if not files:
-        return True
-    if not result.report:
-        say(f"leadline: there is no report to write into {', '.join(str(path) for path, _ in files)}")
-        return False
+        return not unwritten
     run = await app.stored(result.id)
-    delivered = True
+    delivered = not unwritten
     for path, form in files:
         try:
             say(write_report(path, form, run, result))

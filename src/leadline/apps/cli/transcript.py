@@ -11,6 +11,7 @@ from leadline.apps.cli.facts import Facts
 from leadline.apps.cli.streams import visible
 from leadline.core.llm.messages import ImageRef, Text, ToolCall
 from leadline.core.session.codec import Logged
+from leadline.core.session.errors import EventUndecodable
 from leadline.core.session.events import (
     AssistantSaid,
     LlmRetry,
@@ -21,7 +22,6 @@ from leadline.core.session.events import (
     TurnStart,
     UserEntered,
 )
-from leadline.core.session.errors import EventUndecodable
 from leadline.core.session.log import Session
 from leadline.research.events import RESEARCH_EVENTS
 
