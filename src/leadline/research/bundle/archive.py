@@ -160,8 +160,8 @@ def unpack(path: Path) -> dict[str, bytes]:
 
 
 def looks_like_bundle(raw: bytes) -> bool:
-    """Whether damaged bytes were once a bundle: they still hold its manifest."""
-    return b"manifest.json" in raw and b"leadline-bundle" in raw
+    """Whether damaged bytes were once a bundle: they still hold two of the words that every bundle has."""
+    return sum(word in raw for word in (b"manifest.json", b"leadline-bundle", b"ledger.jsonl")) >= 2
 
 
 def _members(raw: bytes) -> dict[str, bytes] | None:

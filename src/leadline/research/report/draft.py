@@ -10,7 +10,8 @@ import msgspec
 from leadline.core.llm.jsonvalue import JsonValue
 from leadline.research.events import Block, ItemList, Leaf, Paragraph, Report, Section, Table
 from leadline.research.ledger.ledger import Ledger, leaves
-from leadline.research.verify.check import cited_by, listed
+from leadline.research.verify.check import cited_by, listed, states_nothing
+from leadline.research.verify.checks.attribution import AttributionCheck, attributed
 from leadline.research.verify.checks.direction import DirectionCheck
 from leadline.research.verify.checks.figures import FiguresCheck
 from leadline.research.verify.checks.names import NamesCheck, unfounded_quotations
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 _NO_MARKUP = "write no addresses, links or citation marks; they are made from the evidence ids"
-_SAID_CHECKS = (FiguresCheck(), NamesCheck(), DirectionCheck())
+_SAID_CHECKS = (AttributionCheck(), FiguresCheck(), NamesCheck(), DirectionCheck())
 
 
 def parse_report(value: JsonValue) -> tuple[Report | None, tuple[str, ...]]:
@@ -188,7 +189,7 @@ def _leaf_errors(leaf: Leaf, where: str, ledger: Ledger) -> list[str]:
 def _said_without_evidence(report: Report, ledger: Ledger) -> list[str]:
     errors: list[str] = []
     for sentence in sentences_of(report):
-        if not sentence.text.strip():
+        if states_nothing(sentence.text):
             continue
         shown = sentence.text if len(sentence.text) <= 80 else sentence.text[:77] + "..."
         if not sentence.evidence:
@@ -197,7 +198,8 @@ def _said_without_evidence(report: Report, ledger: Ledger) -> list[str]:
                 errors.append(f"“{shown}” {reason}; name the evidence ids, or leave the sentence out")
             continue
         cited = cited_by(sentence, ledger, {})
-        results = (check.run(sentence, cited, ledger) for check in _SAID_CHECKS)
+        said = attributed(sentence, cited, ledger)
+        results = (check.run(said, cited, ledger) for check in _SAID_CHECKS)
         told = [one.reason for one in results if one.outcome in ("fail", "contradicts")]
         if told:
             errors.append(f"“{shown}”: {'; '.join(told)}; correct it or cite the evidence that says it")

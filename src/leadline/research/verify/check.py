@@ -9,6 +9,8 @@ from typing import Protocol
 
 from leadline.research.events import CheckOutcome, CheckRecord, Label, Quote, Source
 from leadline.research.ledger.ledger import Ledger
+from leadline.research.verify.attribution import Attribution
+from leadline.research.verify.blocks import unmarked
 from leadline.research.verify.markup import plain
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[^\W_a-z]|[\"'(])|(?<=[。！？])")
@@ -30,12 +32,15 @@ class Sentence:
     """One leaf of the report, as the checks see it."""
 
     text: str
+    """Without its leading attribution, if it has one."""
     label: Label = "finding"
     evidence: tuple[str, ...] = ()
     is_cell: bool = False
     """Whether it is a cell of a table rather than a sentence."""
     frame: tuple[str, ...] = ()
     """Of a table cell: its column heading and its row's first cell, without which it says nothing."""
+    attribution: Attribution | None = None
+    """What it says of where it comes from, in front of what it says."""
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -117,8 +122,18 @@ def source_words(cited: Sequence[Cited]) -> str:
 
 
 def quote_words(cited: Sequence[Cited]) -> str:
-    """The cited quotes as a report would show them (no addresses, no footnote marks), one a line."""
-    return "\n".join(plain(one.quote.text) for one in cited)
+    """The cited quotes as a report would show them (no addresses, no marks of footnotes or Markdown), one a line."""
+    return "\n".join(bare(one.quote.text) for one in cited)
+
+
+def bare(text: str) -> str:
+    """The words of a text alone: without addresses, footnote marks and marks of Markdown, on one line."""
+    return plain(unmarked(text))
+
+
+def states_nothing(text: str) -> bool:
+    """Whether a text is only the dashes or dots that stand for an empty cell."""
+    return not text.strip(" \t\n\u00a0-\u2010\u2011\u2012\u2013\u2014\u2015\u2212./\u2026")
 
 
 def listed(items: Sequence[str]) -> str:

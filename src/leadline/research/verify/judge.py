@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from leadline.research.events import CheckRecord, ItemList, Report, Table, VerdictGiven, VerdictName
 from leadline.research.ledger.ledger import Ledger
-from leadline.research.verify.check import Check, Sentence, cited_by, listed, record
+from leadline.research.verify.check import Check, Sentence, cited_by, listed, record, states_nothing
+from leadline.research.verify.checks.attribution import AttributionCheck, attributed
 from leadline.research.verify.checks.context import ContextCheck
 from leadline.research.verify.checks.direction import DirectionCheck
 from leadline.research.verify.checks.figures import FiguresCheck, figures_without_evidence
@@ -21,6 +22,7 @@ CHECKS_VERSION = "1"
 CHECKS: tuple[Check, ...] = (
     ProvenanceCheck(),
     IntegrityCheck(),
+    AttributionCheck(),
     FiguresCheck(),
     NamesCheck(),
     DirectionCheck(),
@@ -30,6 +32,7 @@ CHECKS: tuple[Check, ...] = (
 """The built-in checks, cheapest first."""
 
 BY_CHECKS = "checks"
+NOTHING_STATED = "states nothing"
 
 
 def sentences_of(report: Report) -> tuple[Sentence, ...]:
@@ -82,6 +85,9 @@ def _verdict(
     index: int, sentence: Sentence, ledger: Ledger, texts: Mapping[str, str], checks: Sequence[Check]
 ) -> VerdictGiven:
     cited = cited_by(sentence, ledger, texts)
+    if states_nothing(sentence.text):
+        return VerdictGiven(sentence=index, verdict="not_checked", reason=NOTHING_STATED, by=BY_CHECKS)
+    sentence = attributed(sentence, cited, ledger)
     records = tuple(record(check, check.run(sentence, cited, ledger)) for check in checks)
     if sentence.evidence:
         verdict, reason = _cited_verdict(records)
@@ -105,14 +111,16 @@ def _cited_verdict(records: Sequence[CheckRecord]) -> tuple[VerdictName, str]:
     wording = by_name.get("wording")
     if wording is None or wording.outcome != "pass":
         return "not_established", "no check established the wording"
-    return "supported", wording.reason
+    attribution = by_name.get("attribution")
+    also = attribution.reason if attribution and attribution.outcome == "pass" else ""
+    return "supported", "; ".join(part for part in (wording.reason, also) if part)
 
 
 def uncited_verdict(sentence: Sentence, ledger: Ledger) -> tuple[VerdictName, str]:
     """The verdict on a sentence without evidence."""
     text = sentence.text
-    if not any(letter.isalnum() for letter in text):
-        return "not_checked", "states nothing"
+    if states_nothing(text):
+        return "not_checked", NOTHING_STATED
     stated = (*figures_without_evidence(text, ledger), *names_without_evidence(text, ledger))
     if stated:
         return "not_established", f"states {listed(stated)} without evidence"

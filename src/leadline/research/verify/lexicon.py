@@ -65,6 +65,16 @@ RESERVATION = NEGATION | _words(
 )
 """Words that, left out of a sentence, change what it says."""
 
+REFUSALS = (
+    NEGATION
+    | NO
+    | _words(
+        "except excluding unless former formerly false wrong myth myths proposed "
+        "ehemals falsch vorgeschlagen sauf interdit interdits prohibido prohibidos excepto"
+    )
+)
+"""Words that, in a heading or in the words that introduce a list, turn round what stands under it."""
+
 CONTRASTS = _words("while whereas but aber während")
 """Words that begin another statement, whatever stands before them."""
 

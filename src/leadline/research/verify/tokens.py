@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from leadline.research.verify.blocks import BORDER, TextBlock, blocks
 from leadline.research.verify.figures import Figure, figures
-from leadline.research.verify.lexicon import IGNORABLE, NEGATION, OPPOSITES, RESERVATION
+from leadline.research.verify.lexicon import IGNORABLE, NEGATION, OPPOSITES, REFUSALS, RESERVATION
 from leadline.research.verify.markup import plain
 from leadline.research.verify.names import names
 from leadline.research.verify.typography import level
@@ -55,9 +56,9 @@ class Token:
 def tokens(text: str) -> tuple[Token, ...]:
     """The tokens of a text in order. Punctuation other than the borders of clauses is left out.
 
-    Links and footnote marks of a document are read as in the report, which shows their words alone.
+    Links, footnote marks and marks of Markdown are read as in the report, which shows their words alone.
     """
-    spelled = level(plain(text))
+    spelled = level(plain(statements(text)))
     figure_at = {one.start: one for one in figures(spelled)}
     inside = {position for one in figure_at.values() for position in range(one.start, one.end)}
     named = {
@@ -73,6 +74,29 @@ def tokens(text: str) -> tuple[Token, ...]:
             placed.append((match.start(), token))
     placed.sort(key=lambda pair: pair[0])
     return tuple(token for _, token in placed)
+
+
+def statements(text: str) -> str:
+    """The words of a text without marks of Markdown, with a border between blocks that stand for themselves.
+
+    A heading or an introduction that refuses ("Not reimbursed:") is part of what stands under it: no border there.
+    """
+    found = ""
+    refused_by: TextBlock | None = None
+    for block in blocks(text):
+        if refused_by and block.kind in ("heading", "paragraph") and refused_by.kind != "heading":
+            refused_by = None
+        if refused_by and block.kind == "heading":
+            refused_by = None
+        found += (" " if refused_by else BORDER) + block.text if found else block.text
+        if (block.kind == "heading" or block.text.endswith((":", "："))) and refuses(block.text):
+            refused_by = block
+    return found
+
+
+def refuses(text: str) -> bool:
+    """Whether a heading or an introduction turns round what stands under it."""
+    return any(word in REFUSALS for word in re.findall(r"[^\W\d_]+", text.casefold()))
 
 
 def _token(surface: str, is_name: bool) -> Token | None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.verify.alignment import align, same_token
-from leadline.research.verify.check import CheckResult, Cited, Sentence, split_sentences
+from leadline.research.verify.blocks import blocks
+from leadline.research.verify.check import CheckResult, Cited, Sentence, quote_words, split_sentences
 from leadline.research.verify.figures import agreement
 from leadline.research.verify.lexicon import CJK_DOWN, CJK_NEGATION, CJK_UP
 from leadline.research.verify.names import is_cjk
@@ -84,7 +85,7 @@ def _compare(part: str, one: Cited) -> CheckResult:
 def _closest(part: str, quote: str) -> str:
     """The sentence of the quote that has most words and figures of the given one; the first of equals."""
     wanted = {token.key or token.surface for token in tokens(part) if token.kind in ("word", "figure")}
-    sentences = split_sentences(quote) or (quote,)
+    sentences = [one for block in blocks(quote) for one in split_sentences(block.text)] or [quote]
     return max(sentences, key=lambda one: len(wanted & {token.key or token.surface for token in tokens(one)}))
 
 
@@ -185,7 +186,7 @@ def _same_or_turned(left: Token, right: Token) -> bool:
 
 
 def _run_cjk(sentence: Sentence, cited: Sequence[Cited]) -> CheckResult:
-    quotes = level("\n".join(one.quote.text for one in cited))
+    quotes = level(quote_words(cited))
     if all(level(part) in quotes for part in sentence.parts):
         return CheckResult("pass")
     text = level(sentence.text)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.verify.alignment import Alignment, align
-from leadline.research.verify.check import CheckResult, Cited, Sentence, split_sentences
-from leadline.research.verify.markup import plain
+from leadline.research.verify.blocks import TextBlock, blocks
+from leadline.research.verify.check import CheckResult, Cited, Sentence, bare, split_sentences
 from leadline.research.verify.names import folded_words
 from leadline.research.verify.tokens import tokens, word_key
 from leadline.research.verify.typography import level
@@ -67,6 +67,8 @@ class WordingCheck:
             return CheckResult("not_applicable", "nothing is cited")
         if sentence.is_cell:
             return _run_cell(sentence, cited)
+        if sentence.attribution and not sentence.text:
+            return CheckResult("pass", "it only says which document follows")
         for one in cited:
             if _bare(sentence.text) == _bare(one.quote.text):
                 return CheckResult("pass", f"it is the quote {one.quote.id}")
@@ -83,7 +85,7 @@ class WordingCheck:
 
 
 def _bare(text: str) -> str:
-    return level(plain(text)).rstrip(".。 ")
+    return level(bare(text)).rstrip(".。 ")
 
 
 def _carrier(part: str, cited: Sequence[Cited], spare: frozenset[str]) -> str | None:
@@ -102,8 +104,33 @@ def _difference(laid: Alignment) -> str:
     return f" in the same order, with {added} from the request" if added else " in the same order, shortened"
 
 
+def _placed_cell(cell: Sentence, quoted: Sequence[TextBlock]) -> str | None:
+    """The cell that a quoted table has in the row and column of the given one; None where it has none such."""
+    rows = [block.cells for block in quoted if block.kind == "row"]
+    if not cell.frame and len(rows) > 1:
+        return next((row[0] for row in rows[1:] if _bare(row[0]) == _bare(cell.text)), None)
+    if len(cell.frame) != 2 or len(rows) < 2:
+        return None
+    heading, name = (_bare(one) for one in cell.frame)
+    columns = [at for at, text in enumerate(rows[0]) if _bare(text) == heading]
+    of_name = [row for row in rows[1:] if _bare(row[0]) == name]
+    if len(columns) != 1 or len(of_name) != 1 or len(of_name[0]) <= columns[0]:
+        return None
+    return of_name[0][columns[0]]
+
+
 def _run_cell(cell: Sentence, cited: Sequence[Cited]) -> CheckResult:
-    """A cell says something only together with its row and column: one sentence must hold all three."""
+    """A cell says something only together with its row and column: one sentence must hold all three.
+
+    In a quoted table it must stand in that row and that column.
+    """
+    for one in cited:
+        placed = _placed_cell(cell, blocks(one.quote.text))
+        if placed is not None and _bare(placed) == _bare(cell.text):
+            return CheckResult("pass", f"it stands in {one.quote.id}, in its row and column")
+        if placed is not None:
+            where = " of ".join(f"“{heading}”" for heading in cell.frame)
+            return CheckResult("unsure", f"the table {one.quote.id} has “{placed}” under {where}")
     for one in cited:
         for quoted in split_sentences(one.quote.text):
             have = {word_key(word) for word in folded_words(quoted)} | _PLAIN_HEADINGS
