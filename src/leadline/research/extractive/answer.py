@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from leadline.research.extractive.features import features
+from leadline.research.extractive.features import MONTHS, features
 from leadline.research.extractive.hints import folded, may_hold
 from leadline.research.extractive.kinds import (
     is_only_a_share,
@@ -43,21 +43,7 @@ SECTION = 0.5
 """How much the heading right over a passage counts as its own words."""
 _QUARTER = re.compile(r"[qh][1-4]")
 PRICED = frozenset({"price", "budget"})
-MONTHS = frozenset(
-    [
-        "january",
-        "february",
-        "march",
-        "april",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ]
-)
+PERIODS = frozenset(MONTHS)
 ENOUGH = 0.62
 """Share of the weight of the question's terms that an answer covers at least."""
 LOCAL = 0.25
@@ -274,7 +260,7 @@ def _match(
 
 def is_period(term: Term) -> bool:
     """Whether a term says of which time something is asked; a title may tell that for a whole document."""
-    return term.kind == "year" or bool(term.concepts & MONTHS) or bool(_QUARTER.fullmatch(term.text))
+    return term.kind == "year" or bool(term.concepts & PERIODS) or bool(_QUARTER.fullmatch(term.text))
 
 
 def _in_words(question: Question, term: Term, passage: Passage, document: Document) -> float:

@@ -67,12 +67,10 @@ def _anchored(part: str, before: list[str]) -> str:
     names = [term for term in own.terms if term.is_entity]
     if names or not before or not (_PRONOUN.search(part) or len(own.strict) < 1):
         return part
-    earlier = [
-        term
-        for facet in reversed(before)
-        for term in read_question(facet).terms
-        if term.kind in ("code", "name", "pair")
-    ]
+    before_terms = [term for facet in reversed(before) for term in read_question(facet).terms]
+    earlier = [term for term in before_terms if term.kind in ("code", "name", "pair")]
+    if not earlier:
+        earlier = [term for term in read_question(before[-1]).strict if not term.is_entity][-1:]
     if not earlier:
         return part
     closing = part[-1] if part[-1] in "?？" else ""

@@ -9,6 +9,12 @@ from functools import lru_cache
 from leadline.research.extractive.concepts import cjk_concepts, concepts_of, phrase_at
 from leadline.research.extractive.language import Language, stem
 from leadline.research.extractive.tokens import Token, is_year, tokens
+from leadline.research.sources.dates import dates_in
+
+MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"
+)  # fmt: skip
+"""Names of the months as concepts, from January."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,7 @@ def features(text: str, language: Language) -> Features:
     found = {name for word in spelled for name in concepts_of(word, language)}
     found |= {name for token in row if token.kind == "sign" for name in concepts_of(token.text, language)}
     found |= _phrase_concepts([token.text for token in row], language)
+    found |= {MONTHS[int(date.iso[5:7]) - 1] for date in dates_in(text) if date.has_month}
     runs = [token.text for token in row if token.kind == "cjk"]
     found |= {name for run in runs for _, _, names in cjk_concepts(run) for name in names}
     return Features(
@@ -43,7 +50,10 @@ def features(text: str, language: Language) -> Features:
         stems=frozenset(stems),
         concepts=frozenset(found),
         codes=frozenset({token.text for token in row if token.kind == "code"} | _spaced_codes(row, text)),
-        numbers=frozenset(token.text for token in row if token.kind == "number"),
+        numbers=frozenset(
+            {token.text for token in row if token.kind == "number"}
+            | {str(int(date.iso[8:10])) for date in dates_in(text) if len(date.iso) == 10}
+        ),
         pairs=frozenset(
             f"{stem(left.text, language)} {right.text}" for left, right in itertools.pairwise(row)
         ),

@@ -9,12 +9,22 @@ import re
 from functools import lru_cache
 
 from leadline.research.extractive.concepts import concepts_of, table
+from leadline.research.extractive.features import MONTHS
 from leadline.research.extractive.language import Language, stem
 from leadline.research.extractive.question import Term
 
 PREFIX = 4
 """Letters of a word that another word of its family begins with."""
 _AMOUNTS = frozenset({"price", "budget", "share"})
+_SOUNDS = {
+    **dict.fromkeys("ckz", "[ckz]"),
+    **dict.fromkeys("iy", "[iy]"),
+    **dict.fromkeys("eéèêë", "[eéèêë]"),
+    **dict.fromkeys("aáàâä", "[aáàâä]"),
+    **dict.fromkeys("oóòôö", "[oóòôö]"),
+    **dict.fromkeys("uúùûü", "[uúùûü]"),
+}
+_ANYTHING = re.compile("")
 _DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _FREE = "free|frei|gratis|kostenlos|gratuit|免费|無料"
 
@@ -31,6 +41,8 @@ def hint(term: Term, language: Language) -> re.Pattern[str]:
         return re.compile(re.escape(term.text))
     if term.kind == "pair":
         return re.compile(re.escape(term.stem[:PREFIX]))
+    if term.concepts & frozenset(MONTHS):
+        return _ANYTHING  # a month may stand as a number in a date
     words, anywhere = _of_word(term, language)
     beginning = rf"(?<![^\W_])(?:{'|'.join(sorted(words))})"
     return re.compile("|".join((beginning, *sorted(anywhere))))
@@ -45,7 +57,7 @@ def _of_word(term: Term, language: Language) -> tuple[set[str], set[str]]:
     dense = {first for first in firsts if _DENSE.match(first)}
     firsts -= dense
     words = {
-        re.escape(one[:PREFIX])
+        _loosely(one[:PREFIX])
         for first in firsts
         for one in (first, stem(first, language), stem(first, "de"))
     }
@@ -56,6 +68,11 @@ def _of_word(term: Term, language: Language) -> tuple[set[str], set[str]]:
     if names & _AMOUNTS:
         anywhere |= {r"\d", _FREE}
     return words or {re.escape(term.text)}, anywhere
+
+
+def _loosely(beginning: str) -> str:
+    """A beginning in which letters stand for those that another language writes for the same sound."""
+    return "".join(_SOUNDS.get(letter, re.escape(letter)) for letter in beginning)
 
 
 def may_hold(term: Term, text: str, language: Language) -> bool:

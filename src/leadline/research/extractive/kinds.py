@@ -13,7 +13,7 @@ from leadline.research.sources.dates import dates_in
 
 _MONEY = re.compile(
     r"[$€£¥]\s?\d|(?<!\w)(?:EUR|USD|GBP|JPY|CHF|CNY|RMB|US\$|CAD|AUD|SEK|NOK|DKK|PLN|KRW|INR)\s?\d|\d[\d.,]*\s?(?:[kKmMbB]n?\s?|[千万亿億]\s?)?"
-    r"(?:[$€£¥]|EUR|USD|GBP|JPY|CHF|CNY|euros?|dollars?|pounds?|yen|franken|francs?|cents?|pence|pesos?)(?!\w)"
+    r"(?:[$€£¥]|EUR|USD|GBP|JPY|CHF|CNY|euros?|dollars?|pounds?|yen|franken|francs?|cents?|pence|pesos?|marks?|mark|schillings?|guilders?|gulden|roubles?|rubles?|lire|lira|kron(?:or|er|e|a)|crowns?|rupees?|won|baht|pesetas?)(?!\w)"
     r"|\d[\d.,]*\s?[千万亿億]?(?:元|円|块|欧元|美元|日元)"
     r"|(?<!\w)(?:free(?: of charge)?|no charge|gratis|kostenlos|frei|gratuite?|免费|無料)(?!\w)",
     re.IGNORECASE,
@@ -44,6 +44,12 @@ _WHEN = re.compile(
     r"janvier|février|mars|avril|juin|juillet|août|septembre|octobre|novembre|décembre|lunes|martes|miércoles|jueves|"
     r"viernes|sábado|domingo|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre)(?!\w)"
     r"|(?:day|week|month|year|tag|woche|monat|jour|semaine|mois|día|semana|mes) \d|[年月日时時点曜]|周[一二三四五六日]|星期",
+    re.IGNORECASE,
+)
+_CLOCK = re.compile(r"\d{1,2}(?:[:.]\d{2}|\s?(?:h|uhr|am|pm|时|点|時))(?!\d)", re.IGNORECASE)
+_PLACE = re.compile(
+    r"(?<!\w)(?:in|at|on|near|behind|beside|opposite|inside|outside|next to|im|am|beim|vor dem|hinter|neben|auf dem|dans|chez|"
+    r"devant|derrière|au|aux|en|junto a|frente a)\s(?:the\s|der\s|dem\s|den\s|la\s|le\s|les\s|el\s)?\w{3,}",
     re.IGNORECASE,
 )
 _PERCENT = re.compile(
@@ -97,12 +103,12 @@ def _holds(wanted: Wanted, question: Question, text: str, head: str) -> bool:
     if wanted == "date":
         return bool(dates_in(body) or _WHEN.search(body) or _DURATION.search(body))
     if wanted == "duration":
-        return bool(_DURATION.search(body) or _WHEN.search(body))
+        return bool(_DURATION.search(body) or _CLOCK.search(body))
     if wanted in ("count", "amount"):
         return has_number(question, body)
     if wanted == "person":
         return _has_person(question, body)
-    return bool(_new_names(question, body) or _CJK_NAME.search(body))
+    return bool(_new_names(question, body) or _CJK_NAME.search(body) or _PLACE.search(body))
 
 
 def has_number(question: Question, text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import cache, lru_cache
 
 from leadline.research.extractive.concepts import concepts_of, table
@@ -50,6 +51,9 @@ _ENDINGS = frozenset(
         "ies",
         "ship",
         "hood",
+        "age",
+        "ag",
+        "oir",
         "e",
         "en",
         "n",
@@ -187,12 +191,21 @@ def _german_parts(concepts: frozenset[str]) -> tuple[str, ...]:
 
 def _cognate(text: str, word: str) -> bool:
     """Whether words of two languages are spelled alike: Batterie and battery."""
+    mine, theirs = _levelled(text), _levelled(word)
     shared = 0
-    for mine, theirs in zip(text, word, strict=False):
-        if mine != theirs:
+    for left, right in zip(mine, theirs, strict=False):
+        if left != right:
             break
         shared += 1
-    return shared >= 5 and shared * 4 >= 3 * max(len(text), len(word)) - 3
+    return shared >= 5 and shared * 4 >= 3 * max(len(mine), len(theirs)) - 3
+
+
+@lru_cache(maxsize=16384)
+def _levelled(word: str) -> str:
+    """A word without accents and without the letters by which languages spell one sound differently."""
+    letters = unicodedata.normalize("NFD", word)
+    bare = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    return bare.replace("ph", "f").replace("k", "c").replace("y", "i").replace("z", "c")
 
 
 def _characters(term: Term, found: Features) -> float:

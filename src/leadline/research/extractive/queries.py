@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from leadline.research.extractive.concepts import synonyms
 from leadline.research.extractive.language import Language, is_cjk
@@ -14,7 +14,7 @@ MAX_QUERY = 900
 
 
 def formulations(facets: Sequence[str], count: int) -> list[str]:
-    """At most `count` different queries: the question's own words, their synonyms, its names and rare words.
+    """At most `count` different queries: the question's own words, their synonyms, their families, its names.
 
     With several facets, each comes in its own words as far as the number allows. One query alone joins all.
     """
@@ -25,7 +25,7 @@ def formulations(facets: Sequence[str], count: int) -> list[str]:
     if count == 1:
         wanted = [" ".join((*own, other))]
     elif len(own) == 1:
-        wanted = [own[0], f"{names} {other}".strip(), names]
+        wanted = [own[0], f"{names} {other}".strip(), " ".join(_families(questions[0])), names]
     else:
         wanted = [*own[: count - 1], " ".join((*own[count - 1 :], other))]
     queries = [query[:MAX_QUERY].strip() for query in wanted]
@@ -39,6 +39,25 @@ def _own(question: Question) -> str:
 def _names(question: Question) -> str:
     telling = [term for term in question.terms if term.is_entity] or list(question.strict)
     return " ".join(term.surface for term in telling)
+
+
+_ENDINGS: Mapping[Language, tuple[str, ...]] = {
+    "en": ("", "ing", "ed", "er", "ion", "ation", "ment", "al"),
+    "de": ("", "en", "ung", "er", "t", "te"),
+    "fr": ("", "er", "age", "ement", "ation", "eur", "é"),
+    "es": ("", "ar", "er", "ado", "ción", "miento", "o", "a"),
+}
+
+
+def _families(question: Question) -> list[str]:
+    """Words that may come from the same stem as those of the question, such as the noun for a verb."""
+    endings = _ENDINGS.get(question.language, ())
+    telling = [
+        term
+        for term in question.strict
+        if term.kind == "word" and len(term.stem) > 3 and " " not in term.stem
+    ]
+    return [term.stem + ending for term in telling for ending in endings]
 
 
 def _other_words(question: Question) -> str:

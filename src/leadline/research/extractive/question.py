@@ -134,7 +134,7 @@ def read_question(text: str) -> Question:
     """The terms of a question and the kind of answer it wants."""
     language = language_of(text)
     terms, frame = _terms(text, language)
-    terms = _with_general_verb(text, terms)
+    terms = (*_with_general_verb(text, terms), *_measures(text, language))
     span = _span(text)
     if span:
         terms = tuple(term for term in terms if term.kind != "year" and not _TREND.fullmatch(term.surface))
@@ -173,6 +173,21 @@ def _counted(text: str, language: Language) -> Term | None:
                 concepts_of(token.text, language),
             )
     return None
+
+
+_MEASURE = re.compile(
+    r"(?:how|wie) (long|deep|wide|tall|heavy|lang|tief|breit|schwer) (?:is|are|was|were|ist|sind|war|waren)(?!\w)",
+    re.IGNORECASE,
+)
+
+
+def _measures(text: str, language: Language) -> list[Term]:
+    """The adjective of "how deep is the harbour" as a soft term, for what it measures."""
+    found = _MEASURE.search(text)
+    if found is None:
+        return []
+    word = found[1].casefold()
+    return [Term(word, found[1], "soft", stem(word, language), concepts_of(word, language))]
 
 
 def _with_general_verb(text: str, terms: tuple[Term, ...]) -> tuple[Term, ...]:

@@ -71,6 +71,8 @@ def _tokens(text: str) -> Iterator[Token]:
 def plain_number(surface: str) -> str:
     """A number without separators of thousands and with a point before its fraction: 1180, 21.4."""
     digits = surface.replace("’", "'")
+    if digits.isdigit():
+        return digits.lstrip("0") or "0"
     if re.fullmatch(r"\d{1,3}(?:[.,' ]\d{3})+", digits):
         return re.sub(r"\D", "", digits)
     whole, separator, fraction = digits.rpartition("." if digits.rfind(".") > digits.rfind(",") else ",")

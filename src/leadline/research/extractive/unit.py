@@ -117,8 +117,8 @@ def _searches(
         or left <= (keep if len(unanswered) < len(facets) else 1)
     ):
         return []
-    further = [query for query in formulations(unanswered, MAX_SEARCHES) if query not in made]
-    return [_search(further[-1])] if further else []
+    further = [query for query in formulations(unanswered, MAX_SEARCHES + 1) if query not in made]
+    return [_search(further[0])] if further else []
 
 
 def _search(query: str) -> Call:
