@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, HelpFormatter, Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -79,8 +80,17 @@ class Command:
         return parser
 
 
+def _text(word: str) -> str:
+    """A word as text: where the locale could not read its bytes, they are UTF-8."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(word).decode("utf-8", "replace")
+    return word
+
+
 def _research(parser: ArgumentParser) -> None:
-    parser.add_argument("question", nargs="*", metavar="QUESTION", help="what you want to know")
+    parser.add_argument("question", nargs="*", type=_text, metavar="QUESTION", help="what you want to know")
     _corpus(parser, "folder or file to search; repeatable")
     add = parser.add_argument
     add("--method", metavar="NAME", help="how the research is done; default: adaptive")
@@ -90,9 +100,16 @@ def _research(parser: ArgumentParser) -> None:
         help="focused, balanced or broad: at most 1, 2 or 3 units; default: balanced",
     )
     add("--format", metavar="NAME", help="report, brief or memo; default: report")
-    add("--language", metavar="NAME", help="language of the report; default: that of the question")
-    add("--purpose", metavar="TEXT", help="what the answer is for")
-    add("--context", metavar="TEXT", help="what the researcher should know and the report need not prove")
+    add(
+        "--language", type=_text, metavar="NAME", help="language of the report; default: that of the question"
+    )
+    add("--purpose", type=_text, metavar="TEXT", help="what the answer is for")
+    add(
+        "--context",
+        type=_text,
+        metavar="TEXT",
+        help="what the researcher should know and the report need not prove",
+    )
     add(
         "--output",
         type=Path,
@@ -111,7 +128,7 @@ def _research(parser: ArgumentParser) -> None:
 
 
 def _agent(parser: ArgumentParser) -> None:
-    parser.add_argument("task", nargs="*", metavar="TASK", help="what the agent should do")
+    parser.add_argument("task", nargs="*", type=_text, metavar="TASK", help="what the agent should do")
     _corpus(parser, "give it the tool deep_research over this folder or file; repeatable")
     _as_json(parser)
     _composition(parser)

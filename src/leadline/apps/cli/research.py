@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import anyio
 import msgspec
+from anyio.lowlevel import checkpoint
 
 from leadline.apps.cli.exits import Exit, Quit, refusing, told, told_defect
 from leadline.apps.cli.files import Form, check_writable, form_of, write_report
@@ -123,6 +124,7 @@ async def _followed(app: Leadline, run: ResearchRun, progress: Progress) -> Rese
         done.append(await _result(app, run))
         # The facts of a run end with its end, which a log that cannot be written never gets.
         if run.ledger.ended is None:
+            await checkpoint()
             tasks.cancel_scope.cancel()
     return done[0]
 

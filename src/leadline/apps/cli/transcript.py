@@ -44,6 +44,9 @@ def transcript(session: Session) -> str:
     facts = Facts()
     for logged in session.logged:
         lines.extend(_fact(facts, logged) if logged.type in _FACTS else _block(session, logged))
+    for stray in session.quarantined:
+        said = f"{stray.event.type} {_data(stray.event)}" if stray.event else "(cannot be read)"
+        lines.append(f"not part of the session: {stray.file or 'line'} {stray.line}: {stray.reason}: {said}")
     return "\n".join(lines)
 
 
