@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import statistics
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
 
-from bench.loopback import QUESTION, ROUND, bare_rounds, gaps_ms, provider, slope_us, timings
+from bench.loopback import PARAMETERS, QUESTION, ROUND, bare_rounds, found, gaps_ms, provider, slope_us, timings
 from leadline.capabilities.models import plugin as models
 from leadline.core.agent.spec import AgentSpec, TurnBudget
 from leadline.core.llm.request import ModelRef
@@ -19,14 +20,14 @@ from leadline.testing.agents import agent_stack
 SHORT, LONG, RUNS = 200, 1_000, 3
 
 
-async def _found(_: object, __: ToolInvocation) -> str:
-    return "found"
+async def _found(arguments: Mapping[str, str], _: ToolInvocation) -> str:
+    return found(**arguments)
 
 
 LOOK_UP = Tool(
     "look_up",
     "Looks something up.",
-    {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
+    PARAMETERS,
     _found,
     side_effects=NO_EFFECT,
 )

@@ -47,7 +47,9 @@ class Received:
     """`time.monotonic` seconds."""
     received_at: float
     sent_at: float | None = None
-    """When the last byte of the reply was handed to the system; None if it never was."""
+    """Just before the last bytes of the reply were handed to the system; None if they never were.
+
+    Before and not after: the client may be at work before this process runs again."""
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -316,10 +318,12 @@ class _Connection(asyncio.Protocol):
     def _play(self) -> None:
         transport, request = self._transport, self._current
         assert transport is not None and request is not None
+        written_at = time.monotonic()
         while self._steps:
             step = self._steps.pop(0)
             match step:
                 case Write(data):
+                    written_at = time.monotonic()
                     transport.write(data)
                 case Pause(seconds):
                     loop = asyncio.get_running_loop()
@@ -330,7 +334,7 @@ class _Connection(asyncio.Protocol):
                 case Drop(reset):
                     _ = self.abort() if reset else transport.close()
                     return
-        request.sent_at = time.monotonic()
+        request.sent_at = written_at
         self._current = None
         if self._buffer:
             self._read()
