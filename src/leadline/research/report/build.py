@@ -15,8 +15,9 @@ from leadline.research.events import (
     Source,
     VerdictGiven,
 )
-from leadline.research.ledger.coverage import coverage
+from leadline.research.ledger.coverage import Coverage, coverage
 from leadline.research.ledger.ledger import Ledger, leaves
+from leadline.research.report.evidence_list import evidence_list
 from leadline.research.report.markdown import render_markdown
 from leadline.research.report.numbering import Numbering, number
 from leadline.research.report.result import (
@@ -27,6 +28,11 @@ from leadline.research.report.result import (
     ResultSource,
     ResultUsage,
 )
+from leadline.research.sources.language import report_language
+from leadline.research.verify.markup import plain
+
+EXTRACTIVE = "extractive/"
+"""Provider of the models that repeat passages and write nothing themselves."""
 
 Metadata = Mapping[str, str | int | bool | None]
 
@@ -74,7 +80,7 @@ def build_result(
         sources=tuple(_source(source, numbering, ledger) for source in numbering.sources),
         citations=tuple(_citation(quote, numbering, texts) for quote in numbering.quotes),
         sentences=_sentences(ledger, draft, numbering) if draft else (),
-        coverage=coverage(ledger),
+        coverage=_without_addresses(coverage(ledger)),
         usage=ResultUsage(
             calls=usage.calls,
             tokens=usage.tokens,
@@ -128,6 +134,12 @@ def _source(source: Source, numbering: Numbering, ledger: Ledger) -> ResultSourc
     )
 
 
+def _without_addresses(found: Coverage) -> Coverage:
+    """What is unresolved is told in a model's words, which may hold no address or mark of its own either."""
+    unresolved = tuple(text for one in found.unresolved if (text := plain(one)))
+    return msgspec.structs.replace(found, unresolved=unresolved)
+
+
 def _citation(quote: Quote, numbering: Numbering, texts: Mapping[str, str]) -> Citation:
     text = texts.get(quote.snapshot, "")
     anchored = text[quote.start : quote.end] == quote.text
@@ -171,6 +183,15 @@ def _sentence(
     )
 
 
+def _written_by(ledger: Ledger) -> str | None:
+    """`model`, `extraction` (passages put together without a language model) or `record` (a list of evidence)."""
+    if ledger.draft is None or ledger.started is None:
+        return None
+    if ledger.quotes and ledger.draft == evidence_list(ledger):
+        return "record"
+    return "extraction" if ledger.started.model.startswith(EXTRACTIVE) else "model"
+
+
 def _metadata(ledger: Ledger, extra: Metadata, ended_at: str) -> dict[str, str | int | bool | None]:
     started = ledger.started
     known: dict[str, str | int | bool | None] = {
@@ -184,5 +205,7 @@ def _metadata(ledger: Ledger, extra: Metadata, ended_at: str) -> dict[str, str |
         "mode": started.mode if started else "direct",
         "started_at": started.started_at if started else "",
         "ended_at": ended_at,
+        "report_language": report_language(ledger.request.language, ledger.request.question),
+        "written_by": _written_by(ledger),
     }
     return {**{key: extra[key] for key in sorted(extra) if key not in known}, **known}

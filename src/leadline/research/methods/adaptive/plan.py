@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from leadline.research.events import Unit
 from leadline.research.request import ResearchRequest
 from leadline.research.roles.schemas import Plan
+from leadline.research.verify.markup import plain
 
 
 @dataclass(frozen=True)
@@ -37,22 +38,24 @@ def check_plan(plan: Plan, request: ResearchRequest) -> CheckedPlan:
     kept: list[Unit] = []
     notes: list[str] = []
     for unit in plan.units:
-        title, question, objective = unit.title.strip(), unit.question.strip(), unit.objective.strip()
+        # Titles and notes are shown, and no address that a model wrote is; the question itself is only asked.
+        title, question, objective = plain(unit.title), unit.question.strip(), unit.objective.strip()
+        shown = plain(question)
         if not question:
             notes.append(f"The plan had a unit without a question ({title or 'untitled'}); it was left out.")
             continue
         key = dedup_key(question)
         if key in seen:
-            notes.append(f"The plan asked twice: “{question}”; it was researched once.")
+            notes.append(f"The plan asked twice: “{shown}”; it was researched once.")
             continue
         if len(kept) == request.max_units:
-            notes.append(f"The plan had more than {request.max_units} unit(s); not researched: “{question}”.")
+            notes.append(f"The plan had more than {request.max_units} unit(s); not researched: “{shown}”.")
             continue
         seen.add(key)
         kept.append(
             Unit(
                 id=f"u{len(kept) + 1}",
-                title=title or question,
+                title=title or shown or question,
                 question=question,
                 objective=objective or question,
             )
