@@ -74,9 +74,11 @@ _ROLE = re.compile(
     re.IGNORECASE,
 )
 _CJK_NAME = re.compile(r"[\u4e00-\u9fff\u30a0-\u30ff]{2,}")
+_SURNAMES = "王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林郑谢罗梁宋唐许韩冯邓曹彭曾萧肖田董潘袁蔡蒋余于杜叶程苏魏吕丁任卢姚沈钟姜崔谭陆汪范金石廖贾夏韦付方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严赖覃洪武莫孔"
+"""Chinese family names: with one of them a name begins."""
 _SURNAME = re.compile(
     r"(?:[\u4e00-\u9fff]{1,3}(?:先生|女士|氏|さん|様))|(?:[:：是为]\s*[\u4e00-\u9fff]{2,4}(?![\u4e00-\u9fff]))"
-    r"|(?:馆长|主任|经理|主席|会长|部长|船长|秘书|理事|館長|議長|会長|部長|委員長|社長)[\u4e00-\u9fff]{2,3}"
+    rf"|(?:馆长|主任|经理|主席|会长|部长|船长|秘书|理事|校长|院长|所长)[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}"
 )
 
 
@@ -209,9 +211,8 @@ def _has_person(question: Question, text: str) -> bool:
 def _is_named(question: Question, text: str) -> bool:
     """Whether a Chinese or Japanese text puts a name right behind the office that is asked for."""
     offices = [term.text for term in question.strict if term.kind == "cjk"]
-    return any(
-        re.search(re.escape(office) + r"[のは：:・ ]?[\u4e00-\u9fff]{2,6}", text) for office in offices
-    )
+    name = f"[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}" if question.language == "zh" else "[\u4e00-\u9fff]{2,6}"
+    return any(re.search(rf"{re.escape(office)}[のは是为：:・ ]?{name}", text) for office in offices)
 
 
 def names_person(question: Question, text: str) -> bool:

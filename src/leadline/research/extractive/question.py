@@ -269,7 +269,7 @@ def _phrase(
 ) -> tuple[int, frozenset[str]]:
     length, found = phrase_at(folded, at, language)
     stop = word_set("stop", language)
-    if "_".join(folded[at : at + 2]) in word_set("frame", language):
+    if len(row) > at + 1 and "_".join(folded[at : at + 2]) in word_set("frame", language):
         return 2, frozenset()
     return (0, frozenset()) if all(word in stop for word in folded[at : at + length]) else (length, found)
 
