@@ -39,6 +39,15 @@ class Given(Namespace):
     file: Path
 
 
+def text(word: str) -> str:
+    """A word as text: where the locale could not read its bytes, they are UTF-8."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(word).decode("utf-8", "replace")
+    return word
+
+
 class Parser(ArgumentParser):
     """A parser of one command, whose complaint is one line."""
 
@@ -46,17 +55,27 @@ class Parser(ArgumentParser):
         raise Quit(Exit.USAGE, f"{message}; see: {self.prog} --help")
 
     def given(self, arguments: Sequence[str]) -> Given:
-        """What was typed. Words and options may stand in any order.
+        """What was typed. Words and options may stand in any order; after `--` there are only words.
 
         Raises:
             Quit: an option that is not there, or a value that is missing.
         """
-        given, unknown = self.parse_known_intermixed_args(list(arguments), Given())
+        at = arguments.index("--") if "--" in arguments else len(arguments)
+        given, unknown = self.parse_known_intermixed_args(list(arguments[:at]), Given())
         if unknown:
             known = [option for action in self._actions for option in action.option_strings]
             hint = did_you_mean(unknown[0].split("=")[0], known) if unknown[0].startswith("-") else ""
             self.error(f"{unknown[0]!r} is not known here{hint if 'mean' in hint else ''}")
+        if words := arguments[at + 1 :]:
+            self._append(given, words)
         return given
+
+    def _append(self, given: Given, words: Sequence[str]) -> None:
+        # argparse forgets what `--` said when words and options are mixed.
+        many = next((one.dest for one in self._actions if not one.option_strings and one.nargs == "*"), None)
+        if many is None:
+            self.error("'--' is for questions and tasks")
+        getattr(given, many).extend(text(word) for word in words)
 
 
 @dataclass(frozen=True)
@@ -80,17 +99,8 @@ class Command:
         return parser
 
 
-def _text(word: str) -> str:
-    """A word as text: where the locale could not read its bytes, they are UTF-8."""
-    try:
-        word.encode()
-    except UnicodeEncodeError:
-        return os.fsencode(word).decode("utf-8", "replace")
-    return word
-
-
 def _research(parser: ArgumentParser) -> None:
-    parser.add_argument("question", nargs="*", type=_text, metavar="QUESTION", help="what you want to know")
+    parser.add_argument("question", nargs="*", type=text, metavar="QUESTION", help="what you want to know")
     _corpus(parser, "folder or file to search; repeatable")
     add = parser.add_argument
     add("--method", metavar="NAME", help="how the research is done; default: adaptive")
@@ -100,13 +110,11 @@ def _research(parser: ArgumentParser) -> None:
         help="focused, balanced or broad: at most 1, 2 or 3 units; default: balanced",
     )
     add("--format", metavar="NAME", help="report, brief or memo; default: report")
-    add(
-        "--language", type=_text, metavar="NAME", help="language of the report; default: that of the question"
-    )
-    add("--purpose", type=_text, metavar="TEXT", help="what the answer is for")
+    add("--language", type=text, metavar="NAME", help="language of the report; default: that of the question")
+    add("--purpose", type=text, metavar="TEXT", help="what the answer is for")
     add(
         "--context",
-        type=_text,
+        type=text,
         metavar="TEXT",
         help="what the researcher should know and the report need not prove",
     )
@@ -128,7 +136,7 @@ def _research(parser: ArgumentParser) -> None:
 
 
 def _agent(parser: ArgumentParser) -> None:
-    parser.add_argument("task", nargs="*", type=_text, metavar="TASK", help="what the agent should do")
+    parser.add_argument("task", nargs="*", type=text, metavar="TASK", help="what the agent should do")
     _corpus(parser, "give it the tool deep_research over this folder or file; repeatable")
     _as_json(parser)
     _composition(parser)

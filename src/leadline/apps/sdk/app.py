@@ -97,6 +97,7 @@ class Leadline:
         self._tools: list[Tool] = []
         self._stack = AsyncExitStack()
         self._ctx: Context | None = None
+        self._tools_ctx: Context | None = None
 
     @property
     def ctx(self) -> Context:
@@ -110,14 +111,18 @@ class Leadline:
         return self._ctx
 
     def tool(self, function: F) -> F:
-        """Give agents a function as a tool; usable as a decorator, before the block is entered.
+        """Give agents a function as a tool; usable as a decorator, before the block is entered or within.
 
         Its name, typed signature and docstring are what a model reads.
 
         Raises:
             BadToolSpec: the signature or the docstring does not do.
+            DuplicateName: there is a tool of that name.
         """
-        self._tools.append(tool_from_function(function))
+        tool = tool_from_function(function)
+        if self._tools_ctx is not None:
+            self._tools_ctx.get(ToolRegistry).register(self._tools_ctx, tool)
+        self._tools.append(tool)
         return function
 
     async def __aenter__(self) -> Self:
@@ -139,12 +144,13 @@ class Leadline:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._ctx = None
+        self._ctx = self._tools_ctx = None
         await self._stack.__aexit__(kind, error, trace)
 
     async def _register_tools(self, ctx: Context, config: None) -> None:
         for tool in self._tools:
             ctx.get(ToolRegistry).register(ctx, tool)
+        self._tools_ctx = ctx
 
     async def research(
         self,

@@ -53,7 +53,9 @@ class SyncLeadline:
 
     def tool(self, function: F) -> F:
         """As `Leadline.tool`."""
-        return self._app.tool(function)
+        if self._portal is None:
+            return self._app.tool(function)
+        return self._portal.call(self._app.tool, function)
 
     def research(
         self,
