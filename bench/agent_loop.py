@@ -9,7 +9,17 @@ from pathlib import Path
 
 import anyio
 
-from bench.loopback import PARAMETERS, QUESTION, ROUND, bare_rounds, found, gaps_ms, provider, slope_us, timings
+from bench.loopback import (
+    PARAMETERS,
+    QUESTION,
+    ROUND,
+    bare_rounds,
+    found,
+    gaps_ms,
+    provider,
+    slope_us,
+    timings,
+)
 from leadline.capabilities.models import plugin as models
 from leadline.core.agent.spec import AgentSpec, TurnBudget
 from leadline.core.llm.request import ModelRef

@@ -69,7 +69,7 @@ def slope_us(gaps: Sequence[float]) -> float:
 async def bare_rounds(origin: str, rounds: int) -> None:
     """The least that an agent can be: messages as dicts, the whole body encoded anew each round, the
     streamed reply decoded and added up, its calls answered by a function. No log, no checks, no plugins."""
-    messages: list[dict[str, object]] = [{"role": "user", "content": QUESTION}]
+    messages: list[Mapping[str, object]] = [{"role": "user", "content": QUESTION}]
     headers = {"Content-Type": "application/json"}
     async with aiohttp.ClientSession() as client:
         for _ in range(rounds):
@@ -92,7 +92,11 @@ async def bare_rounds(origin: str, rounds: int) -> None:
                             call["arguments"] += part["function"].get("arguments") or ""
             messages.append({"role": "assistant", "content": text, "tool_calls": _said(calls.values())})
             messages += [
-                {"role": "tool", "tool_call_id": call["id"], "content": found(**json.loads(call["arguments"]))}
+                {
+                    "role": "tool",
+                    "tool_call_id": call["id"],
+                    "content": found(**json.loads(call["arguments"])),
+                }
                 for call in calls.values()
             ]
 

@@ -229,6 +229,10 @@ class Context:
 
         return self.effects.add(f"listener of {name}", remove)
 
+    def heard(self, signal: type[object]) -> bool:
+        """Whether anyone at all listens to a signal class, in whatever scope: what nobody hears need not be made."""
+        return signal in self.kernel.listeners.table
+
     def notice(self, signal: Notice) -> None:
         """Tell every listener, now; one that raises is reported and stops nobody."""
         if type(signal) in self.kernel.listeners.table:

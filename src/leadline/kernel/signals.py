@@ -151,6 +151,9 @@ class Listeners:
                 self._host.report(error, str(listener))
 
     async def gather(self, signal: Gather[R], scope: Scope | None) -> list[R]:
+        listeners = self.select(signal, scope)
+        if not listeners:
+            return []
         answers: dict[int, R] = {}
         errors: list[Exception] = []
 
@@ -162,7 +165,7 @@ class Listeners:
                 errors.append(error)
 
         async with create_task_group() as group:
-            for place, listener in enumerate(self.select(signal, scope)):
+            for place, listener in enumerate(listeners):
                 group.start_soon(ask, place, listener)
         if errors:
             raise ExceptionGroup(f"listeners of {type(signal).__name__}", errors)

@@ -45,7 +45,7 @@ def fitted(flight: Flight, parsed: Arguments | BadArguments) -> ToolOutput | Non
     if isinstance(parsed, BadArguments):
         return failed(Code.INVALID_ARGS, f"{tool.name} did not run. {parsed.problem}")
     try:
-        tool.takes.accept(parsed.text)
+        flight.accept(tool)
     except Violations as error:
         lines = "\n".join(f"- {line}" for line in error.lines)
         return failed(

@@ -29,39 +29,59 @@ from leadline.core.tools.spec import ToolOutput
 
 async def run_wrapped(flight: Flight, entry: Registered) -> ToolOutput:
     """What the body and everything around it gives. Returns, or is cancelled, only once the body has ended."""
+    if flight.call.ctx.heard(AroundExecute):
+        output = await _around_body(flight, entry)
+    else:
+        output = await _body(flight, entry)
+    if not output.is_error and current_effective_deadline() == -inf:
+        return aborted(started=flight.started)
+    return output
+
+
+async def _around_body(flight: Flight, entry: Registered) -> ToolOutput:
+    """What the wrappers answer."""
     call, tool = flight.call, entry.tool
-    output: object = aborted(started=False)
+    output = aborted(started=False)
     async with create_task_group() as group:
 
         async def end(_: AroundExecute) -> ToolOutput:
             return await _in_own_task(group, flight, entry)
 
         try:
-            output = await call.ctx.around(AroundExecute(call, tool), end)
+            output = _as_output(await call.ctx.around(AroundExecute(call, tool), end))
         except Exception as error:  # noqa: BLE001 - told to the model and to the kernel's report
             flight.unreviewed = True
             call.ctx.report(error, f"around tool {tool.name}")
             output = failed(
                 Code.TOOL_FAILED, f"What is wrapped around {tool.name} failed: {described(error)}"
             )
-    checked = checked_output(flight, output)
-    if not checked.is_error and current_effective_deadline() == -inf:
-        return aborted(started=flight.started)
-    return checked
+    return output
+
+
+async def _body(flight: Flight, entry: Registered) -> ToolOutput:
+    """The body's output, checked."""
+    await checkpoint_if_cancelled()
+    flight.started = True
+    try:
+        flight.output = checked_output(flight, await _timed(flight, entry))
+    except get_cancelled_exc_class():
+        # Of the caller, or of something that the body waited for; the latter ends this call alone.
+        await checkpoint_if_cancelled()
+    return flight.output or aborted(started=True)
 
 
 def checked_output(flight: Flight, output: object) -> ToolOutput:
     """`output` as a valid one: plain JSON, text as content, a success of the declared shape."""
     tool = flight.tool
-    made = output if isinstance(output, ToolOutput) else ToolOutput(cast("JsonValue", output))
+    made = _as_output(output)
     content = cast("object", made.content)
     try:
         if content is not None and not isinstance(content, str):
             raise NotJson(f"content is a {type(content).__name__}, not text")
         value = sanitise_value(made.value)
-        text = canonical(value).decode()
+        text = canonical(value)
         if tool is not None and tool.gives is not None and not made.is_error:
-            tool.gives.accept(text)
+            tool.gives.accept(text.decode())
     except (NotJson, Violations) as error:
         name = flight.call.name
         flight.call.ctx.report(error, f"the result of tool {name}")
@@ -75,6 +95,11 @@ def checked_output(flight: Flight, output: object) -> ToolOutput:
     )
 
 
+def _as_output(answer: object) -> ToolOutput:
+    """What a body or a wrapper answered, a bare value included."""
+    return answer if isinstance(answer, ToolOutput) else ToolOutput(cast("JsonValue", answer))
+
+
 async def _in_own_task(group: TaskGroup, flight: Flight, entry: Registered) -> ToolOutput:
     """The body's output. The task belongs to the caller, so a wrapper that shields itself cannot shield the body."""
     done, scope = Event(), CancelScope()
@@ -82,9 +107,7 @@ async def _in_own_task(group: TaskGroup, flight: Flight, entry: Registered) -> T
     async def run() -> None:
         try:
             with scope:
-                await checkpoint_if_cancelled()
-                flight.started = True
-                flight.output = await _timed(flight, entry)
+                await _body(flight, entry)
         finally:
             done.set()
 
@@ -115,9 +138,7 @@ async def _attempts(flight: Flight, entry: Registered) -> ToolOutput:
     tool = entry.tool
     for attempt in range(1, tool.attempts + 1):
         try:
-            answer = await entry.run(
-                lambda: tool.execute(tool.takes.accept(flight.arguments.text), flight.call)
-            )
+            answer = await entry.run(lambda: tool.execute(flight.accepted(tool), flight.call))
         except Exception as error:  # noqa: BLE001 - told to the model and to the kernel's report
             if attempt < tool.attempts:
                 continue
@@ -127,6 +148,5 @@ async def _attempts(flight: Flight, entry: Registered) -> ToolOutput:
             return failed(
                 Code.TOOL_FAILED, f"{tool.name} was removed while it ran; it may have done part of its work."
             )
-        given = answer[0]
-        return given if isinstance(given, ToolOutput) else ToolOutput(given)
+        return _as_output(answer[0])
     raise AssertionError("a tool has at least one attempt")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from leadline.core.llm.messages import ToolCall
@@ -70,7 +70,21 @@ class Flight:
     """Whether the body began."""
 
     output: ToolOutput | None = None
-    """What the body gave, before anything around it."""
+    """What the body gave, checked, before anything around it."""
+
+    _accepted: list[object] = field(default_factory=list[object])
+
+    def accept(self, tool: Tool) -> None:
+        """Hold the arguments to the parameters of `tool`.
+
+        Raises:
+            Violations: they do not fit.
+        """
+        self._accepted[:] = [tool.takes.accept(self.arguments.text)]
+
+    def accepted(self, tool: Tool) -> object:
+        """The arguments as a body takes them: each time a value that nobody else has."""
+        return self._accepted.pop() if self._accepted else tool.takes.accept(self.arguments.text)
 
     @property
     def tool(self) -> Tool | None:

@@ -101,7 +101,7 @@ class ToolPipeline(Service, key="tool-pipeline"):
 
     async def settle(self, flight: Flight, output: ToolOutput) -> ToolOutcome:
         """`output` after every listener had its say, cleaned and cut to size."""
-        given = checked_output(flight, output)
+        given = output if output is flight.output else checked_output(flight, output)
         return await self.closed(flight, given if flight.unreviewed else await self._reviewed(flight, given))
 
     async def closed(self, flight: Flight, output: ToolOutput) -> ToolOutcome:
@@ -129,6 +129,8 @@ class ToolPipeline(Service, key="tool-pipeline"):
 
     async def _reviewed(self, flight: Flight, output: ToolOutput) -> ToolOutput:
         call = flight.call
+        if not call.ctx.heard(PostExecute):
+            return output
 
         async def accept(signal: PostExecute) -> ToolOutput:
             return signal.output

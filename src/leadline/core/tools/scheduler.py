@@ -60,15 +60,18 @@ class _Batch:
         self._outcomes: list[ToolOutcome] = []
         self._running = 0
         self._changed = Event()
-        self._commit = Lock()
+        self._commit = Lock(fast_acquire=True)
         self._failure: Exception | None = None
         self._scope: CancelScope | None = None
 
     async def run(self) -> tuple[ToolOutcome, ...]:
         try:
-            async with create_task_group() as group:
-                self._scope = group.cancel_scope
-                await self._start_all(group)
+            if len(self._slots) == 1:
+                await self._only(self._slots[0])
+            else:
+                async with create_task_group() as group:
+                    self._scope = group.cancel_scope
+                    await self._start_all(group)
         except get_cancelled_exc_class():
             await self._finish_cancelled()
             raise
@@ -84,6 +87,16 @@ class _Batch:
             self._failure = self._failure or error
         if self._failure is not None:
             self._caller.ctx.report(self._failure, "logging tool calls while being cancelled")
+
+    async def _only(self, slot: _Slot) -> None:
+        """The one call of a message: nothing can overlap with it, so it is run without a task group."""
+        await checkpoint_if_cancelled()
+        slot.called = True
+        self._log.on_call(slot.call)
+        slot.flight = await self._pipeline.admit(slot.call, self._caller, self._log)
+        await self._dispatch(slot, slot.flight)
+        await checkpoint_if_cancelled()
+        await self._commit_next()
 
     # starting
 
@@ -149,12 +162,15 @@ class _Batch:
             self._changed = Event()
 
     async def _run_body(self, slot: _Slot, flight: Flight) -> None:
+        await self._dispatch(slot, flight)
+        await self._commit_ready()
+
+    async def _dispatch(self, slot: _Slot, flight: Flight) -> None:
         try:
             slot.output = await self._pipeline.dispatch(flight)
         except get_cancelled_exc_class():
             slot.output = flight.when_cancelled()
             raise
-        await self._commit_ready()
 
     def _fail(self, error: Exception) -> None:
         self._failure = self._failure or error
@@ -166,11 +182,17 @@ class _Batch:
     async def _commit_ready(self) -> None:
         """Settle and log every result whose turn it is."""
         async with self._commit:
-            while (slot := self._next()) is not None:
-                if slot.flight is None or slot.output is None:
-                    return
-                outcome = await self._pipeline.settle(slot.flight, slot.output)
-                self._write(slot, slot.flight, outcome)
+            while await self._commit_next():
+                pass
+
+    async def _commit_next(self) -> bool:
+        """Settle and log the next result; False where there is none yet."""
+        slot = self._next()
+        if slot is None or slot.flight is None or slot.output is None:
+            return False
+        outcome = await self._pipeline.settle(slot.flight, slot.output)
+        self._write(slot, slot.flight, outcome)
+        return True
 
     def _next(self) -> _Slot | None:
         at = len(self._outcomes)

@@ -106,10 +106,11 @@ class SchemaShape:
         return cast("dict[str, object]", msgspec.json.decode(self._encoded))
 
     def accept(self, text: str) -> object:
-        found = violations(self._validator, cast("JsonValue", msgspec.json.decode(text)))
+        value = cast("JsonValue", msgspec.json.decode(text))
+        found = violations(self._validator, value)
         if found:
             raise Violations(found)
-        return cast("object", msgspec.json.decode(text))
+        return value
 
     def check(self) -> None:
         """Raises BadToolSpec: the schema breaks the rules of draft 2020-12."""
