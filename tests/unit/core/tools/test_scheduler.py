@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -16,7 +16,7 @@ from leadline.core.llm.messages import ToolCall
 from leadline.core.tools.flight import CallLog
 from leadline.core.tools.invocation import ToolInvocation
 from leadline.core.tools.outcome import Code, ToolOutcome
-from leadline.core.tools.policy import Deny, PostExecute, PreExecute
+from leadline.core.tools.policy import AroundExecute, Deny, PostExecute, PreExecute
 from leadline.core.tools.scheduler import run_calls
 from leadline.core.tools.spec import Tool, ToolOutput
 from leadline.testing.tool_bench import ToolBench, tool_bench
@@ -410,3 +410,102 @@ def test_whatever_ends_first_the_log_has_every_pair_in_the_models_order(
             assert results == [f"result c{at}" for at in range(1, len(names) + 1)]
 
     anyio.run(scenario)
+
+
+# what wrappers and reviewers that take their time must not change
+
+Wrapped = Callable[[AroundExecute], Awaitable[ToolOutput]]
+Reviewed = Callable[[PostExecute], Awaitable[ToolOutput]]
+
+
+async def test_a_success_behind_a_shield_is_replaced_all_the_same(bench: ToolBench, gates: Gates) -> None:
+    async def shield(signal: AroundExecute, call_next: Wrapped) -> ToolOutput:
+        output = ToolOutput(None)
+        with CancelScope(shield=True):
+            output = await call_next(signal)
+        return output
+
+    async def stubborn(args: object, call: ToolInvocation) -> str:
+        with CancelScope(shield=True):
+            await released.wait()
+        return "done after all"
+
+    released = Event()
+    bench.add(Tool("stubborn", "S.", Flag, stubborn))
+    bench.ctx.on(AroundExecute, shield)
+    await cancelled(bench, "stubborn", when=released.set)
+    assert bench.lines == ["call c1", f"result c1 {Code.ABORTED}"]
+
+
+async def test_a_body_does_not_start_after_a_cancellation_that_a_wrapper_ignored(
+    bench: ToolBench, gates: Gates
+) -> None:
+    async def linger(signal: AroundExecute, call_next: Wrapped) -> ToolOutput:
+        output = ToolOutput(None)
+        with CancelScope(shield=True):
+            await released.wait()
+            output = await call_next(signal)
+        return output
+
+    released = Event()
+    bench.add(gates.tool("a"))
+    bench.ctx.on(AroundExecute, linger)
+    await cancelled(bench, "a", when=released.set)
+    assert gates.started == []
+    assert bench.lines == ["call c1", f"result c1 {Code.ABORTED_BEFORE_DISPATCH}"]
+
+
+async def test_a_call_is_classified_again_just_before_it_starts(bench: ToolBench, gates: Gates) -> None:
+    overlap = True
+
+    async def policy(signal: PreExecute) -> None:
+        nonlocal overlap
+        overlap = signal.call.name != "b"
+
+    bench.add(gates.tool("a"), gates.tool("b", parallel=lambda args: overlap))
+    bench.ctx.on(PreExecute, policy)
+    async with create_task_group() as group:
+        group.start_soon(bench.run, "a", "b")
+        await wait_all_tasks_blocked()
+        assert (bench.lines, gates.started) == (["call c1", "call c2"], ["a"])
+        await gates.open("a", "b")
+    assert gates.most == 1
+
+
+async def test_a_slow_review_is_done_once_for_each_call(bench: ToolBench, gates: Gates) -> None:
+    reviewed: list[str] = []
+
+    async def review(signal: PostExecute, call_next: Reviewed) -> ToolOutput:
+        reviewed.append(signal.call.call_id)
+        for _ in range(5):
+            await checkpoint()
+        return await call_next(signal)
+
+    bench.add(gates.tool("a"), gates.tool("b"))
+    bench.ctx.on(PostExecute, review)
+    gates.gates["a"].set()
+    gates.gates["b"].set()
+    await bench.run("a", "b")
+    assert reviewed == ["c1", "c2"]
+    assert [line for line in bench.lines if line.startswith("result")] == ["result c1 ok", "result c2 ok"]
+
+
+async def test_a_result_that_waited_is_reviewed_though_the_turn_was_cancelled(
+    bench: ToolBench, gates: Gates
+) -> None:
+    async def review(signal: PostExecute, call_next: Reviewed) -> ToolOutput:
+        await checkpoint()
+        return ToolOutput(None, f"reviewed {signal.call.name}")
+
+    contents: list[str] = []
+    log = CallLog(on_result=lambda call, outcome: contents.append(outcome.content))
+    bench.add(gates.tool("a"), gates.tool("b"))
+    bench.ctx.on(PostExecute, review)
+    calls = [ToolCall("c1", "a", "{}"), ToolCall("c2", "b", "{}")]
+    async with create_task_group() as group:
+        group.start_soon(run_calls, bench.pipeline, calls, bench.caller, log)
+        await wait_all_tasks_blocked()
+        await gates.open("b")
+        group.cancel_scope.cancel()
+    assert "cancelled while it ran" in contents[0]
+    assert contents[1] == "reviewed b"
