@@ -96,10 +96,13 @@ class ResearchRun:
         await self._settled.wait()
 
     async def dispose(self) -> None:
-        """Cancel what still runs and free everything that the run holds. Idempotent; may be tried again."""
-        if not self._settled.is_set():
-            await self.cancel("disposed")
+        """Cancel what still runs and free everything that the run holds, even if the caller is cancelled.
+
+        Idempotent; may be tried again.
+        """
         with anyio.CancelScope(shield=True):
+            if not self._settled.is_set():
+                await self.cancel("disposed")
             await self._parts.children.dispose()
             await self._parts.coordinator.dispose()
             self._parts.corpus.close()
