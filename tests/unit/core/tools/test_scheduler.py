@@ -420,10 +420,10 @@ Reviewed = Callable[[PostExecute], Awaitable[ToolOutput]]
 
 async def test_a_success_behind_a_shield_is_replaced_all_the_same(bench: ToolBench, gates: Gates) -> None:
     async def shield(signal: AroundExecute, call_next: Wrapped) -> ToolOutput:
-        output = ToolOutput(None)
+        outputs: list[ToolOutput] = []
         with CancelScope(shield=True):
-            output = await call_next(signal)
-        return output
+            outputs.append(await call_next(signal))
+        return outputs[0]
 
     async def stubborn(args: object, call: ToolInvocation) -> str:
         with CancelScope(shield=True):
@@ -441,11 +441,11 @@ async def test_a_body_does_not_start_after_a_cancellation_that_a_wrapper_ignored
     bench: ToolBench, gates: Gates
 ) -> None:
     async def linger(signal: AroundExecute, call_next: Wrapped) -> ToolOutput:
-        output = ToolOutput(None)
+        outputs: list[ToolOutput] = []
         with CancelScope(shield=True):
             await released.wait()
-            output = await call_next(signal)
-        return output
+            outputs.append(await call_next(signal))
+        return outputs[0]
 
     released = Event()
     bench.add(gates.tool("a"))
