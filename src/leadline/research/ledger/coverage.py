@@ -73,7 +73,7 @@ def unresolved(ledger: Ledger) -> tuple[str, ...]:
     for state in ledger.units.values():
         if state.status not in ("completed", "partial"):
             cause = state.error or ("it was not finished" if state.status == "running" else state.status)
-            told.append(f"{state.unit.question or state.unit.title} (not answered: {cause})")
+            told.append(f"{state.unit.question or state.unit.title} ({cause})")
         told.extend(state.unresolved)
     if ledger.draft:
         told.extend(ledger.draft.unresolved)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from leadline.research.events import Block, ItemList, Leaf, Paragraph, Report, Section
 from leadline.research.ledger.ledger import Ledger, UnitState
 from leadline.research.report.draft import clean_report
+from leadline.research.verify.blocks import unmarked
 
 
 def evidence_list(ledger: Ledger) -> Report:
     """One section a unit, in plan order, with its quotes as they stand; what has none is unresolved.
 
-    Addresses and footnote marks within a quote are left out of the sentence; the listed quote keeps them.
+    Addresses, footnote marks and marks of Markdown within a quote are left out of the sentence.
     """
     planned = [unit.id for unit in ledger.plan.units] if ledger.plan else list(ledger.units)
     states = [ledger.units[unit] for unit in planned if unit in ledger.units]
@@ -33,7 +34,7 @@ def _section(ledger: Ledger, state: UnitState) -> Section:
     blocks.append(
         ItemList(
             items=tuple(
-                (Leaf(text=quote.text, evidence=(quote.id,), label="finding"),)
+                (Leaf(text=unmarked(quote.text) or quote.text, evidence=(quote.id,), label="finding"),)
                 for quote in ledger.evidence_of(state.unit.id)
             )
         )

@@ -7,15 +7,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from leadline.research.events import Block, ItemList, Paragraph, Report, Table, VerdictName
-from leadline.research.ledger.coverage import Coverage, outcomes
+from leadline.research.ledger.coverage import Blocked, outcomes
+from leadline.research.report.labels import Labels, labels
 from leadline.research.report.result import Citation, ResearchResult, ResultSentence, ResultSource
+from leadline.research.verify.blocks import TextBlock, blocks
+from leadline.research.verify.check import states_nothing
 
-MARKS: dict[VerdictName, tuple[str, str]] = {
-    "not_established": ("(?)", "not established: the cited quotes, if any, do not say this in these words"),
-    "contradicted": ("(!)", "contradicted: a cited quote says otherwise"),
-    "not_checked": ("(~)", "not checked: the writer's own words, without figures or names to check"),
-}
-"""Mark after a sentence that is not supported, and what it means."""
+MARKS: dict[VerdictName, str] = {"not_established": "(?)", "contradicted": "(!)", "not_checked": "(~)"}
+"""Mark after a sentence that is not supported."""
+
+ROW_BORDER = " / "
+"""Stands between the rows of a table and the entries of a list, where a quote is shown on one line."""
+LONG_QUOTE = 300
+"""Characters from which a quoted table is shown without the rows that nothing was taken from."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +27,16 @@ class LaidBlock:
     """A block with its sentences; `rows` of a paragraph is one row, of a list one row an item."""
 
     kind: str
-    rows: tuple[tuple[ResultSentence, ...], ...]
+    rows: tuple[tuple[LaidSentence, ...], ...]
     header: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LaidSentence:
+    """A sentence and its index in the report, from 0."""
+
+    index: int
+    sentence: ResultSentence
 
 
 @dataclass(frozen=True)
@@ -37,14 +49,14 @@ class LaidSection:
 
 def laid_out(draft: Report, result: ResearchResult) -> tuple[LaidSection, ...]:
     """The sections of a draft, each leaf replaced by its sentence of the result."""
-    rest = iter(result.sentences)
+    rest = (LaidSentence(index, one) for index, one in enumerate(result.sentences))
     return tuple(
         LaidSection(section.heading, tuple(_laid(block, rest) for block in section.blocks))
         for section in draft.sections
     )
 
 
-def _laid(block: Block, rest: Iterator[ResultSentence]) -> LaidBlock:
+def _laid(block: Block, rest: Iterator[LaidSentence]) -> LaidBlock:
     match block:
         case Paragraph():
             return LaidBlock("paragraph", (tuple(next(rest) for _ in block.sentences),))
@@ -55,15 +67,58 @@ def _laid(block: Block, rest: Iterator[ResultSentence]) -> LaidBlock:
             return LaidBlock("table", rows, block.header)
 
 
-def used_marks(result: ResearchResult) -> list[tuple[str, str]]:
-    """The marks that stand in the prose, with their meanings."""
-    used = {sentence.verdict for sentence in result.sentences}
-    return [mark for verdict, mark in MARKS.items() if verdict in used]
+def labels_of(result: ResearchResult) -> Labels:
+    """The labels in the language of the report."""
+    return labels(str(result.metadata.get("report_language") or "en"))
+
+
+def status_line(result: ResearchResult) -> str | None:
+    """What stands on top of a report that is not complete, with the reason; None where it is complete."""
+    words = labels_of(result)
+    line = {"partial": words.partial, "cancelled": words.cancelled, "failed": words.failed}.get(result.status)
+    if line is None:
+        return None
+    told = " ".join((result.error or "").split())
+    return line if not told or told == result.status else f"{line} {words.reason}{words.colon}{told}"
+
+
+# --- marks -------------------------------------------------------------------------------------------------
 
 
 def mark_of(sentence: ResultSentence) -> str:
-    """The mark after a sentence; empty for a supported one."""
-    return MARKS[sentence.verdict][0] if sentence.verdict in MARKS else ""
+    """The mark after a sentence; empty for a supported one, and for a cell in which nothing stands."""
+    return "" if states_nothing(sentence.text) else MARKS.get(sentence.verdict, "")
+
+
+def legend(result: ResearchResult) -> str | None:
+    """What the marks in the prose mean, on one line; None for a report without sentences."""
+    if not result.sentences:
+        return None
+    words = labels_of(result)
+    used = {mark_of(sentence) for sentence in result.sentences}
+    told = [words.unmarked]
+    for verdict, mark in MARKS.items():
+        if mark in used:
+            name, meaning = _verdict_words(words, verdict)
+            told.append(f"{mark} {name}{words.colon}{meaning}")
+    return "; ".join(told) + words.stop
+
+
+def verdict_name(result: ResearchResult, verdict: VerdictName) -> str:
+    """A verdict in the language of the report."""
+    words = labels_of(result)
+    return words.supported if verdict == "supported" else _verdict_words(words, verdict)[0]
+
+
+def _verdict_words(words: Labels, verdict: VerdictName) -> tuple[str, str]:
+    return {
+        "not_established": words.not_established,
+        "contradicted": words.contradicted,
+        "not_checked": words.not_checked,
+    }.get(verdict, (words.supported, ""))
+
+
+# --- sources and quotes ------------------------------------------------------------------------------------
 
 
 def citations_of(result: ResearchResult, source: ResultSource) -> list[Citation]:
@@ -73,52 +128,107 @@ def citations_of(result: ResearchResult, source: ResultSource) -> list[Citation]
 
 def source_facts(source: ResultSource, result: ResearchResult) -> str:
     """What is known of a source beside title and location, in words."""
-    older = [one for one in result.sources if one.n in source.supersedes]
-    newer = [one for one in result.sources if source.n in one.supersedes]
+    words = labels_of(result)
+    older = ", ".join(one.location for one in result.sources if one.n in source.supersedes)
+    newer = ", ".join(one.location for one in result.sources if source.n in one.supersedes)
     facts = [
-        source.kind,
+        source.kind if source.kind != "document" else "",
         source.part or "",
-        f"published {source.published}" if source.published else "",
-        "read in part" if source.outcome == "partial" else "",
-        f"supersedes {', '.join(one.location for one in older)}" if older else "",
-        f"superseded by {', '.join(one.location for one in newer)}" if newer else "",
-        "" if source.cited else "not cited; listed as another version of a cited document",
+        words.published.format(date=source.published) if source.published else "",
+        words.read_in_part if source.outcome == "partial" else "",
+        words.supersedes.format(others=older) if older else "",
+        words.superseded_by.format(others=newer) if newer else "",
+        "" if source.cited else words.not_cited,
     ]
-    return ", ".join(fact for fact in facts if fact)
+    return "; ".join(fact for fact in facts if fact)
+
+
+def page_of(citation: Citation, result: ResearchResult) -> str:
+    """The page of a quote in words; empty where it is not known."""
+    return labels_of(result).page.format(n=citation.page) if citation.page is not None else ""
+
+
+def shown_quote(citation: Citation, result: ResearchResult) -> str:
+    """A quote on one line, without marks of Markdown; of a long table the rows that were used.
+
+    The quote as it stands in the document is in `citations` of the result and, in its place, on the HTML page.
+    """
+    found = blocks(citation.quote)
+    if sum(len(block.text) for block in found) > LONG_QUOTE:
+        said = " ".join(one.text for one in result.sentences if citation.n in one.citations)
+        found = _used_rows(found, said)
+    return ROW_BORDER.join(block.text for block in found) or " ".join(citation.quote.split())
+
+
+def _used_rows(found: tuple[TextBlock, ...], said: str) -> tuple[TextBlock, ...]:
+    """The blocks without the rows, neither first nor last, of which no cell stands in what was said."""
+    rows = [at for at, block in enumerate(found) if block.kind == "row"]
+    flat = " ".join(said.casefold().split())
+
+    def used(block: TextBlock) -> bool:
+        return any(len(cell) > 1 and cell.casefold() in flat for cell in block.cells)
+
+    dropped = {at for at in rows[1:-1] if not used(found[at])}
+    kept: list[TextBlock] = []
+    for at, block in enumerate(found):
+        if at not in dropped:
+            kept.append(block)
+        elif at - 1 not in dropped:
+            kept.append(TextBlock("row", "..."))
+    return tuple(kept)
+
+
+# --- coverage ----------------------------------------------------------------------------------------------
 
 
 def coverage_lines(result: ResearchResult) -> list[str]:
-    """Coverage in sentences, every number counted."""
-    found = result.coverage
-    verdicts = Counter(sentence.verdict for sentence in result.sentences)
-    lines = [
-        f"Asked: {_count(found.asked, 'question')}. Searched: {_count(found.searched, 'query', 'queries')}. "
-        f"Found: {_count(found.found, 'source')}. Read: {found.read}. Blocked: {found.blocked}{_outcomes(found)}. "
-        f"Cited: {_count(found.cited, 'source')}, {_count(len(result.citations), 'quote')}."
-    ]
-    if result.sentences:
-        lines.append(
-            f"Of {_count(len(result.sentences), 'sentence')}: {verdicts['supported']} supported, "
-            f"{verdicts['contradicted']} contradicted, {verdicts['not_established']} not established, "
-            f"{verdicts['not_checked']} not checked."
+    """Coverage, every number counted: what was done, what the checks found, what could not be used or answered."""
+    words, found = labels_of(result), result.coverage
+    counted = _counts(
+        words,
+        ((words.questions, found.asked), (words.searches, found.searched)),
+    )
+    kinds = ", ".join(f"{_outcome(words, name)} {count}" for name, count in sorted(outcomes(found).items()))
+    sources = "; ".join(
+        f"{name}{words.colon}{number}"
+        for name, number in (
+            (words.found, found.found),
+            (words.read, found.read),
+            (words.unusable, f"{found.blocked} ({kinds})" if kinds else found.blocked),
+            (words.cited, found.cited),
         )
-    return lines
+    )
+    lines = [f"{counted} {sources}{words.stop} {_counts(words, ((words.quotes, len(result.citations)),))}"]
+    stated = [one for one in result.sentences if not states_nothing(one.text)]
+    if stated:
+        verdicts = Counter(one.verdict for one in stated)
+        names: tuple[VerdictName, ...] = ("supported", "contradicted", "not_established", "not_checked")
+        told = ", ".join(f"{verdict_name(result, name)} {verdicts[name]}" for name in names)
+        lines.append(f"{words.sentences}{words.colon}{len(stated)} ({told}){words.stop}")
+    lines += [f"{words.not_usable}{words.colon}{_blocked(words, one)}" for one in found.blocked_sources]
+    return lines + [f"{words.open}{words.colon}{text}" for text in found.unresolved]
 
 
-def _outcomes(found: Coverage) -> str:
-    counted = ", ".join(f"{count} {name}" for name, count in sorted(outcomes(found).items()))
-    return f" ({counted})" if counted else ""
+def _counts(words: Labels, pairs: tuple[tuple[str, int], ...]) -> str:
+    return " ".join(f"{name}{words.colon}{number}{words.stop}" for name, number in pairs)
 
 
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"
+def _outcome(words: Labels, outcome: str) -> str:
+    return words.outcomes.get(outcome, outcome)
+
+
+def _blocked(words: Labels, one: Blocked) -> str:
+    named = one.title if one.title == one.location else f"{one.title} ({one.location})"
+    reason = f" ({one.reason})" if one.reason else ""
+    return f"{named}{words.colon}{_outcome(words, one.outcome)}{reason}"
 
 
 def made_by(result: ResearchResult) -> str:
-    """How the report was made, in a sentence."""
-    known = result.metadata
-    return (
-        f"Status {result.status}. Method {known.get('method') or 'unknown'}, model {known.get('model') or 'none'}, "
-        f"checks version {known.get('checks_version') or 'unknown'}. Numbers, quotes, source list and coverage are "
-        "made by code from the run's record; the prose is the model's."
+    """How the report was made, in two or three sentences."""
+    words, known = labels_of(result), result.metadata
+    by = {"extraction": words.by_extraction, "record": words.by_record}.get(
+        str(known.get("written_by")), words.by_model
     )
+    wrote = by.format(model=known.get("model") or "-", method=known.get("method") or "-")
+    rest = words.by_code.format(checks=known.get("checks_version") or "-")
+    return f"{wrote} {rest}" if words.stop == "." else wrote + rest

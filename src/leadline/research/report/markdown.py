@@ -3,25 +3,51 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 from urllib.parse import quote as percent
 
 from leadline.research.events import Report
 from leadline.research.report.layout import (
     LaidBlock,
+    LaidSentence,
     citations_of,
     coverage_lines,
+    labels_of,
     laid_out,
+    legend,
     made_by,
     mark_of,
+    page_of,
+    shown_quote,
     source_facts,
-    used_marks,
+    status_line,
 )
 from leadline.research.report.numbering import assert_two_way
-from leadline.research.report.result import Citation, ResearchResult, ResultSentence, ResultSource
+from leadline.research.report.result import Citation, ResearchResult, ResultSource
+from leadline.research.verify.check import states_nothing
 
-_SPECIAL = re.compile(r"[\\`*\[\]<|~]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
-_ADDRESS = re.compile(r"\b([a-zA-Z][a-zA-Z+.-]*):(?=//)|\b(www)\.|\b(mailto|data|javascript):")
-_BLOCK_START = re.compile(r"(?:#{1,6}(?=\s|$)|>|[-+=](?=\s|$|[-=])|\d{1,9}(?=[.)](?:\s|$))|:(?=\s|-))")
+Place = Literal["start", "inside", "cell", "heading"]
+"""Where a text stands: first on a line, behind other text, in a table cell, in a heading."""
+
+_ACTIVE = re.compile(
+    r"[\\`\[\]]"  # escapes, code, links, footnotes
+    r"|\*(?!\s|$)|(?<=\S)\*"  # emphasis; a star between spaces is none
+    r"|(?<![^\W_])_(?!\s|$)|(?<=\S)_(?![^\W_])"  # the same for an underscore at the edge of a word
+    r"|~(?=~)|(?<=\S)~"  # what could close a struck-out passage or a subscript
+    r"|\$(?!\d)"  # what could close a formula
+    r"|<(?=[a-zA-Z/!?])"  # tags
+    r"|&(?=#?\w+;)"  # entities
+)
+_ADDRESS = re.compile(
+    r"\b([a-zA-Z][a-zA-Z+.-]*):(?=//)|\b(www)\.|\b(mailto|data|javascript|xmpp):", re.IGNORECASE
+)
+_BLOCK_START = re.compile(
+    r"[#>|]|[-+*_](?=\s|$)|-(?=-)|=(?==|$)|(?P<number>\d{1,9})[.)](?=\s|$)|:(?=[\s:~-])|\{(?=[:%{])"
+)
+_HEADING_END = re.compile(r"#+$")
+_HIDDEN = re.compile(
+    r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
 _WEB = re.compile(r"https?://", re.IGNORECASE)
 _MARK = re.compile(r"(?<!\\)\[(\d+)\]")
 
@@ -32,101 +58,107 @@ def render_markdown(result: ResearchResult, draft: Report) -> str:
     Raises:
         CitationsDoNotMatch: marks and entries differ; a defect.
     """
-    lines = [f"# {escaped(result.title)}", ""]
-    if result.status != "completed":
-        why = f" {escaped(result.error)}" if result.error else ""
-        lines += [f"> This report is {result.status}.{why}", ""]
+    words = labels_of(result)
+    lines = [f"# {escaped(result.title, 'heading')}", ""]
+    status = status_line(result)
+    if status:
+        lines += [f"> {escaped(status)}", ""]
     prose: list[str] = []
     for section in laid_out(draft, result):
-        prose += [f"## {escaped(section.heading)}", ""]
+        prose += [f"## {escaped(section.heading, 'heading')}", ""]
         for block in section.blocks:
             prose += [*_block(block), ""]
+        if section.heading == words.made:
+            prose += [escaped(made_by(result)), ""]
     listing = _sources(result)
     assert_two_way(_numbers(prose), [one.n for one in result.citations])
     assert_two_way(_numbers(listing), [one.n for one in result.citations])
-    lines += [*prose, *_legend(result), *listing, *_coverage(result), *_notes(result)]
+    lines += prose
+    marks = legend(result)
+    if marks:
+        lines += [marks, ""]
+    lines += [*listing, *_list(words.coverage, coverage_lines(result)), *_list(words.notes, result.notes)]
+    if all(section.heading != words.made for section in draft.sections):
+        lines += [f"## {words.made}", "", escaped(made_by(result)), ""]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def escaped(text: str) -> str:
-    """A text as Markdown that shows exactly its characters, on one line, and starts no block."""
-    flat = " ".join(_visible(text).split())
-    inline = _SPECIAL.sub(lambda match: "\\" + match.group(), flat)
+def escaped(text: str, place: Place = "start") -> str:
+    """A text as Markdown that shows exactly its characters, on one line, and is nothing but text.
+
+    Only what would do something where it stands has a backslash. Control characters, and those that change the
+    direction of a text or cannot be seen, are dropped: they can make a text look like another.
+    """
+    flat = " ".join(_HIDDEN.sub("", text).split())
+    inline = _ACTIVE.sub(lambda match: "\\" + match.group(), flat)
     inline = _ADDRESS.sub(lambda match: match.group()[:-1] + "\\" + match.group()[-1], inline)
-    start = _BLOCK_START.match(inline)
-    if start and start.group()[0].isdigit():
-        return inline[: start.end()] + "\\" + inline[start.end() :]
-    return "\\" + inline if start else inline
-
-
-def _visible(text: str) -> str:
-    """Control and direction-changing characters are dropped: they can make a text look like another."""
-    return re.sub(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]", "", text)
+    if place == "cell":
+        return inline.replace("\\|", "\\&#124;").replace("|", "\\|")
+    if place == "heading":
+        inline = inline.replace("{", "\\{")
+        return _HEADING_END.sub(lambda match: "\\#" * len(match.group()), inline)
+    start = _BLOCK_START.match(inline) if place == "start" else None
+    if not start:
+        return inline
+    at = start.end("number") if start["number"] else 0
+    return f"{inline[:at]}\\{inline[at:]}"
 
 
 def _numbers(lines: list[str]) -> list[int]:
     return [int(found) for line in lines for found in _MARK.findall(line)]
 
 
-def _sentence(sentence: ResultSentence) -> str:
-    numbers = "".join(f"[{n}]" for n in sentence.citations)
-    return " ".join(part for part in (escaped(sentence.text), numbers, mark_of(sentence)) if part)
+def _sentence(laid: LaidSentence, place: Place, *, numbered: bool = True) -> str:
+    sentence = laid.sentence
+    numbers = "".join(f"[{n}]" for n in sentence.citations) if numbered else ""
+    return " ".join(part for part in (escaped(sentence.text, place), numbers, mark_of(sentence)) if part)
 
 
-def _row(row: tuple[ResultSentence, ...]) -> str:
-    return " ".join(_sentence(sentence) for sentence in row)
+def _row(row: tuple[LaidSentence, ...]) -> str:
+    return " ".join(_sentence(one, "inside" if at else "start") for at, one in enumerate(row))
 
 
 def _block(block: LaidBlock) -> list[str]:
     if block.kind == "list":
         return [f"- {_row(row)}" for row in block.rows]
     if block.kind == "table":
-        header = "| " + " | ".join(escaped(cell) for cell in block.header) + " |"
+        header = "| " + " | ".join(escaped(cell, "cell") for cell in block.header) + " |"
         rule = "|" + " --- |" * len(block.header)
-        return [header, rule, *("| " + " | ".join(map(_sentence, row)) + " |" for row in block.rows)]
+        return [header, rule, *(f"| {' | '.join(_cells(row))} |" for row in block.rows)]
     return [_row(row) for row in block.rows]
 
 
-def _legend(result: ResearchResult) -> list[str]:
-    marks = used_marks(result)
-    if not marks:
-        return []
-    return ["Marks: " + "; ".join(f"{mark} {meaning}" for mark, meaning in marks) + ".", ""]
+def _cells(row: tuple[LaidSentence, ...]) -> list[str]:
+    """The cells of a row; numbers that all of them have stand once, at its end."""
+    stated = [one for one in row if not states_nothing(one.sentence.text)]
+    shared = len(stated) > 1 and len({one.sentence.citations for one in stated}) == 1
+    return [_sentence(one, "cell", numbered=not shared or one is stated[-1]) for one in row]
+
+
+def _list(heading: str, items: list[str] | tuple[str, ...]) -> list[str]:
+    return [f"## {heading}", "", *(f"- {escaped(item)}" for item in items), ""] if items else []
 
 
 def _sources(result: ResearchResult) -> list[str]:
-    lines = ["## Sources", ""]
+    words = labels_of(result)
+    lines = [f"## {words.sources}", ""]
     if not result.sources:
-        return [*lines, "None cited.", ""]
+        return [*lines, words.none_cited, ""]
     for source in result.sources:
-        lines.append(
-            f"- {escaped(source.title)} ({_location(source)}): {escaped(source_facts(source, result))}"
-        )
-        lines += [f"  - {_citation(one)}" for one in citations_of(result, source)]
+        facts = source_facts(source, result)
+        told = f"; {escaped(facts, 'inside')}" if facts else ""
+        lines.append(f"- {escaped(source.title)} ({_location(source)}){told}")
+        lines += [f"  - {_citation(one, result)}" for one in citations_of(result, source)]
     return [*lines, ""]
 
 
-def _citation(citation: Citation) -> str:
-    page = f" p. {citation.page}" if citation.page is not None else ""
-    return f'[{citation.n}]{page} "{escaped(citation.quote)}"'
+def _citation(citation: Citation, result: ResearchResult) -> str:
+    page = page_of(citation, result)
+    quoted = f'"{escaped(shown_quote(citation, result), "inside")}"'
+    return " ".join(part for part in (f"[{citation.n}]", page, quoted) if part)
 
 
 def _location(source: ResultSource) -> str:
     if _WEB.match(source.location):
         return f"<{percent(source.location, safe='/:?#@!$&()*+,;=%-._~[]')}>"
-    return escaped(source.location)
-
-
-def _coverage(result: ResearchResult) -> list[str]:
-    found = result.coverage
-    lines = ["## Coverage", "", *(f"- {escaped(line)}" for line in coverage_lines(result))]
-    for one in found.blocked_sources:
-        reason = f" ({one.reason})" if one.reason else ""
-        lines.append(f"- Not usable: {escaped(f'{one.title}, {one.location}: {one.outcome}{reason}')}")
-    lines += [f"- Unresolved: {escaped(text)}" for text in found.unresolved]
-    return [*lines, ""]
-
-
-def _notes(result: ResearchResult) -> list[str]:
-    lines = ["## Notes", "", *(f"- {escaped(note)}" for note in result.notes)]
-    return [*lines, f"- {escaped(made_by(result))}", ""]
+    return escaped(source.location, "inside")

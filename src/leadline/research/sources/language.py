@@ -17,49 +17,46 @@ _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _KANA = re.compile(r"[\u3040-\u30ff]")
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
 
+_WORDS_OF: tuple[tuple[Language, str], ...] = (
+    (
+        "en",
+        "the a an of to in on at for from with by and or is are was were be been has have had do does did will would "
+        "can could should may might what which who whom whose when where why how many much long far this that these "
+        "those it its their there than about into between not no if as we our you your i my",
+    ),
+    (
+        "de",
+        "der die das den dem des ein eine einen einem einer und oder ist sind war waren wird werden wurde wurden hat "
+        "haben hatte kann können soll sollen darf was welche welcher welches welchen wer wem wen wessen wann wo wohin "
+        "warum wieso wie viel viele lange im in am an auf aus bei mit nach von vom zu zum zur für über unter gegen "
+        "ohne um nicht kein keine es sie er wir man sich als auch gibt dieser diese dieses pro",
+    ),
+    (
+        "fr",
+        "le la les un une des du de d l et ou est sont était étaient sera seront a ont avait peut peuvent doit que qui "
+        "quoi quel quelle quels quelles quand où pourquoi comment combien dans sur sous avec sans pour par entre vers "
+        "chez ne pas plus ce cette ces cet il elle ils elles on nous vous se au aux en y t",
+    ),
+    (
+        "es",
+        "el la los las un una unos unas de del y o es son era eran será serán fue fueron ha han había puede pueden debe "
+        "que qué quien quién quiénes cuál cuáles cuándo cuando dónde donde por porqué cómo como cuánto cuánta cuántos "
+        "cuántas en sobre con sin para entre hasta desde no más este esta estos estas se su sus al lo hay tiene tienen",
+    ),
+)
 _FUNCTION_WORDS: Mapping[Language, frozenset[str]] = {
-    language: frozenset(words.split())
-    for language, words in (
-        (
-            "en",
-            "the a an of to in on at for from with by and or is are was were be been has have had do does did will would "
-            "can could should may might what which who whom whose when where why how many much long far this that these "
-            "those it its their there than about into between not no if as we our you your i my",
-        ),
-        (
-            "de",
-            "der die das den dem des ein eine einen einem einer und oder ist sind war waren wird werden wurde wurden hat "
-            "haben hatte kann können soll sollen darf was welche welcher welches welchen wer wem wen wessen wann wo wohin "
-            "warum wieso wie viel viele lange im in am an auf aus bei mit nach von vom zu zum zur für über unter gegen "
-            "ohne um nicht kein keine es sie er wir man sich als auch gibt dieser diese dieses",
-        ),
-        (
-            "fr",
-            "le la les un une des du de d l et ou est sont était étaient sera seront a ont avait peut peuvent doit que qui "
-            "quoi quel quelle quels quelles quand où pourquoi comment combien dans sur sous avec sans pour par entre vers "
-            "chez ne pas plus ce cette ces cet il elle ils elles on nous vous se au aux en y t",
-        ),
-        (
-            "es",
-            "el la los las un una unos unas de del y o es son era eran será serán fue fueron ha han había puede pueden debe "
-            "que qué quien quién quiénes cuál cuáles cuándo cuando dónde donde por porqué cómo como cuánto cuánta cuántos "
-            "cuántas en sobre con sin para entre hasta desde no más este esta estos estas se su sus al lo hay tiene tienen",
-        ),
-    )
+    language: frozenset(words.split()) for language, words in _WORDS_OF
 }
 
-_NAMES: Mapping[str, Language] = {
-    name: language
-    for language, names in (
-        ("en", "en english englisch anglais inglés 英语 英文 英語"),
-        ("de", "de german deutsch allemand alemán 德语 德文 ドイツ語"),
-        ("fr", "fr french français francais französisch francés 法语 法文 フランス語"),
-        ("es", "es spanish español espanol spanisch espagnol 西班牙语 スペイン語"),
-        ("zh", "zh chinese chinesisch chinois chino mandarin 中文 汉语 漢語 简体中文 繁體中文 中国語"),
-        ("ja", "ja jp japanese japanisch japonais japonés 日语 日文 日本語"),
-    )
-    for name in names.split()
-}
+_NAMES_OF: tuple[tuple[Language, str], ...] = (
+    ("en", "en english englisch anglais inglés 英语 英文 英語"),
+    ("de", "de german deutsch allemand alemán 德语 德文 ドイツ語"),
+    ("fr", "fr french français francais französisch francés 法语 法文 フランス語"),
+    ("es", "es spanish español espanol spanisch espagnol 西班牙语 スペイン語"),
+    ("zh", "zh chinese chinesisch chinois chino mandarin 中文 汉语 漢語 简体中文 繁體中文 中国語"),
+    ("ja", "ja jp japanese japanisch japonais japonés 日语 日文 日本語"),
+)
+_NAMES: Mapping[str, Language] = {name: language for language, names in _NAMES_OF for name in names.split()}
 
 
 @lru_cache(maxsize=1024)
@@ -73,7 +70,7 @@ def language_of(text: str) -> Language | None:
         return None
     words = _WORD.findall(text.casefold())
     counts = {language: sum(word in known for word in words) for language, known in _FUNCTION_WORDS.items()}
-    best = max(counts, key=lambda language: counts[language])
+    best = max(_FUNCTION_WORDS, key=lambda language: counts[language])
     return best if counts[best] else None
 
 

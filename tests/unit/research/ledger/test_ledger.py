@@ -80,14 +80,14 @@ def test_the_last_verdict_on_a_sentence_holds_and_a_new_draft_clears_all() -> No
 
 def test_a_unit_that_never_ended_is_unresolved_by_name() -> None:
     ledger = Ledger.of([UnitStarted(unit=_UNIT)])
-    assert coverage(ledger).unresolved == ("What is it? (not answered: it was not finished)",)
+    assert coverage(ledger).unresolved == ("What is it? (it was not finished)",)
 
 
 def test_a_failed_unit_is_unresolved_with_its_cause() -> None:
     ledger = Ledger.of(
         [UnitStarted(unit=_UNIT), UnitEnded(unit="u1", status="failed", error="no tokens left")]
     )
-    assert coverage(ledger).unresolved == ("What is it? (not answered: no tokens left)",)
+    assert coverage(ledger).unresolved == ("What is it? (no tokens left)",)
 
 
 def test_coverage_is_counted_from_events_and_prose_not_from_the_plan(pump: Any) -> None:
