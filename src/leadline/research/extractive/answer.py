@@ -26,7 +26,7 @@ from leadline.research.extractive.language import Language, language_of
 from leadline.research.extractive.matching import likeness
 from leadline.research.extractive.passages import Passage, passages
 from leadline.research.extractive.question import Question, Term
-from leadline.research.sources.dates import DatedBy, dates_in, document_date
+from leadline.research.sources.dates import DatedBy, dates_in, document_date, header_lines
 
 LEAD = 0.95
 HEADING = 0.85
@@ -41,6 +41,12 @@ ELSEWHERE = 0.3
 """How well a term is covered that only another part of the document holds, beside several that the passage has."""
 SECTION = 0.5
 """How much the heading right over a passage counts as its own words."""
+_POINTS_BACK = re.compile(
+    r"\W*(?:\w+\W+){0,2}?(?:it|its|she|her|he|his|him|they|their|them|this|these|that|those|both|such|er|sie|es|sein\w*|ihr\w*|dies\w*|"
+    r"il|elle|ils|elles|son|sa|ses|leur|leurs|ce|cet|cette|ces|ella|él|ellos|su|sus|este|esta|estos|estas)(?!\w)|.*[它他她其这那それこの]",
+    re.IGNORECASE,
+)
+"""A sentence that begins by pointing at what was named before it."""
 _QUARTER = re.compile(r"[qh][1-4]")
 PRICED = frozenset({"price", "budget"})
 PERIODS = frozenset(MONTHS)
@@ -75,6 +81,16 @@ class Document:
     @property
     def dated(self) -> DatedBy | None:
         return _dated(self.text, self.published)
+
+    @property
+    def heading(self) -> str:
+        """Its name and the lines with which it begins."""
+        return "\n".join((self.name, *header_lines(self.text)))
+
+    @property
+    def opening(self) -> str:
+        """Its name and its first words."""
+        return f"{self.name}\n{self.text[:OPENING]}"
 
     @property
     def folded(self) -> str:
@@ -139,13 +155,14 @@ class Library:
         """Whether a name is what the whole collection is about, so that a document need not repeat it."""
         if term.kind not in ("name", "word", "cjk") or term.concepts or term.surface.isupper():
             return False
-        named = sum(
-            likeness(term, f"{document.name}\n{document.text[:OPENING]}", language) > 0
-            for document in self.documents
-        )
+        known = len(self.documents)
+        titled = sum(likeness(term, one.heading, language) > 0 for one in self.documents)
+        opened = sum(likeness(term, one.opening, language) > 0 for one in self.documents)
         if self.total <= 2:
-            return named > 0
-        return named >= min(3, len(self.documents)) and named * 4 >= len(self.documents)
+            return opened > 0
+        return (titled >= min(3, known) and titled * 4 >= known) or (
+            opened >= min(3, known) and opened * 2 >= known
+        )
 
 
 @dataclass(frozen=True)
@@ -292,7 +309,8 @@ def _cover(question: Question, term: Term, passage: Passage, document: Document)
         (likeness(term, text, language, written) for text in passage.headings), default=0.0
     )
     title = (LEAD if term.kind == "year" else TITLE) * likeness(term, document.name, language, written)
-    near = NEAR * likeness(term, passage.near, language, written) if passage.near else 0.0
+    points_back = term.kind not in ("name", "code") or bool(_POINTS_BACK.match(passage.text))
+    near = NEAR * likeness(term, passage.near, language, written) if passage.near and points_back else 0.0
     dated = (
         LEAD if term.kind == "year" and document.dated and document.dated.date.startswith(term.text) else 0.0
     )
@@ -332,6 +350,8 @@ def worth(question: Question, match: Match) -> float:
         value += 0.12 * nearness(question, text)
     if match.passage.kind == "pair":
         value -= 0.12
+    if match.passage.kind == "answer":
+        value += 0.1
     value -= 0.1 * _is_about_another(question, match.document)
     value += 0.08 * _is_about_it(question, match.document)
     value += 0.08 * _is_of_the_period(question, match.document)

@@ -46,6 +46,12 @@ _WHEN = re.compile(
     r"|(?:day|week|month|year|tag|woche|monat|jour|semaine|mois|día|semana|mes) \d|[年月日时時点曜]|周[一二三四五六日]|星期",
     re.IGNORECASE,
 )
+_OFTEN = re.compile(
+    r"(?<!\w)(?:daily|weekly|monthly|quarterly|annually|yearly|nightly|hourly|every|each|once|twice|times|per (?:day|week|month|year)|a (?:day|week|month|year)|"
+    r"täglich|wöchentlich|monatlich|jährlich|jede[nrsm]?|alle|einmal|zweimal|mal|chaque|tous les|toutes les|par (?:jour|semaine|mois|an)|fois|"
+    r"cada|todos los|todas las|al (?:día|mes|año)|veces|vez)(?!\w)|每|次|毎|回",
+    re.IGNORECASE,
+)
 _CLOCK = re.compile(r"\d{1,2}(?:[:.]\d{2}|\s?(?:h|uhr|am|pm|时|点|時))(?!\d)", re.IGNORECASE)
 _PLACE = re.compile(
     r"(?<!\w)(?:in|at|on|near|behind|beside|opposite|inside|outside|next to|im|am|beim|vor dem|hinter|neben|auf dem|dans|chez|"
@@ -106,7 +112,11 @@ def _holds(wanted: Wanted, question: Question, text: str, head: str) -> bool:
         return bool(dates_in(body) or _WHEN.search(body) or _DURATION.search(body))
     if wanted == "duration":
         return bool(_DURATION.search(body) or _CLOCK.search(body))
-    if wanted in ("count", "amount"):
+    if wanted == "often":
+        return bool(_OFTEN.search(body)) or has_number(question, body)
+    if wanted == "count":
+        return has_number(question, body) and _counts_something(question, body)
+    if wanted == "amount":
         return has_number(question, body)
     if wanted == "person":
         return _has_person(question, body)
@@ -120,6 +130,23 @@ def has_number(question: Question, text: str) -> bool:
     if any(token.text not in asked and not is_year(token) for token in numbers):
         return True
     return bool(_NUMBER_WORD.search(text)) or bool(_MONEY.search(text) and numbers)
+
+
+def _counts_something(question: Question, text: str) -> bool:
+    """Whether a number counts anything but time, money or shares; of time, where time is counted."""
+    if question.counted and _TIME_UNIT.fullmatch(question.counted.text):
+        return True
+    if _NUMBER_WORD.search(text):
+        return True
+    row = tokens(text)
+    for at, token in enumerate(row):
+        if token.kind != "number" or is_year(token):
+            continue
+        following = row[at + 1].text if at + 1 < len(row) else ""
+        stretch = text[max(0, token.start - 4) : token.end + 2]
+        if not (_TIME_UNIT.fullmatch(following) or following == "%" or _MONEY.search(stretch)):
+            return True
+    return False
 
 
 def states_money(text: str) -> bool:

@@ -21,7 +21,9 @@ from leadline.research.extractive.language import (
 from leadline.research.extractive.tokens import Token, is_year, tokens
 
 TermKind = Literal["name", "code", "year", "number", "pair", "word", "cjk", "soft"]
-Wanted = Literal["person", "date", "place", "duration", "count", "money", "amount", "percent", "yesno", "any"]
+Wanted = Literal[
+    "person", "date", "place", "duration", "count", "money", "amount", "often", "percent", "yesno", "any"
+]
 
 
 @dataclass(frozen=True)
@@ -82,13 +84,14 @@ class Question:
 
 _WANTED_PATTERNS: tuple[tuple[Wanted, str], ...] = (
     ("person", r"(?<!\w)(?:who|whom|whose)(?!\w)|(?<!\w)(?:wer|wem|wen)(?!\w)|^qui(?!\w)|(?<!\w)par qui(?!\w)|(?<!\w)quién(?:es)?(?!\w)|谁|誰|どなた|だれ"),
+    ("often", r"\bhow (?:often|frequently)\b|wie oft|wie häufig|(?:quelle|à quelle) fréquence|qué frecuencia|多久一次|どのくらいの頻度"),
     ("duration", r"\bhow long\b(?! ago| (?:is|are|was|were) the \w+\s*\?)|\bfor how (?:many|long)\b|how (?:many|much) (?:time|minutes|hours)|wie lange|combien de temps|cuánto tiempo|多久|多长时间|几天|どのくらいの(?:期間|時間)|何(?:日|時間|分)間?"),
     ("count", r"\bhow many\b|wie ?viele|combien (?:de|d')|cuánt[oa]s|几[个人台名位]|多少[个人台名位次]|何[人台個回名]|いくつ"),
-    ("percent", r"\bpercent(?:age)?\b|\bwhat (?:share|proportion|fraction)\b|prozent|anteil|pourcentage|porcentaje|百分|比例|割合|%\s*\?"),
+    ("percent", r"\bpercent(?:age)?\b|\bwhat (?:share|proportion|fraction)\b|\b(?:market share|share of the)\b|prozent|anteil|pourcentage|porcentaje|百分|比例|割合|%\s*\?"),
     ("date", r"\bwhen\b|\b(?:what|which|by what|on which|on what) (?:date|year|month|day|days|weekday|quarter)\b|\bhow (?:soon|old)\b|(?<!\w)wann(?!\w)|(?:welche[mnrs]|an welchem|bis wann) (?:jahr|monat|tag|datum|quartal)|(?<!\w)quand(?!\w)|cuándo|\b(?:at )?what time\b|um wie ?viel uhr|quelle heure|qué hora|何時|什么时候|何时|哪[一]?[年天月]|几点|几月|いつ|何[年月曜]"),
     ("place", r"\bwhere\b|(?<!\w)(?:wo|woher|wohin)(?!\w)|(?<!\w)où(?!\w)|dónde|哪里|哪儿|在哪|どこ"),
     ("money", r"多少钱|いくら"),
-    ("amount", r"\bhow (?:long|much|high|big|large|fast|far|heavy|tall|deep|often|wide|hot|cold|strong)\b|wie (?:viel|hoch|groß|schnell|schwer|oft|weit|tief|breit|alt)|(?<!\w)combien|cuánto|cuánta|多少|多[大高深快重远]|どれくらい|どのくらい"),
+    ("amount", r"\bhow (?:long|much|high|big|large|fast|far|heavy|tall|deep|wide|hot|cold|strong)\b|wie (?:viel|hoch|groß|schnell|schwer|weit|tief|breit|alt)|(?<!\w)combien|cuánto|cuánta|多少|多[大高深快重远]|どれくらい|どのくらい"),
 )  # fmt: skip
 _WANTED: tuple[tuple[Wanted, re.Pattern[str]], ...] = tuple(
     (wanted, re.compile(pattern, re.IGNORECASE)) for wanted, pattern in _WANTED_PATTERNS
@@ -120,7 +123,8 @@ _TREND = re.compile(
     re.IGNORECASE,
 )
 _PASSIVE = re.compile(
-    r"(?<!\w)(?:is|are|was|were|be|been)\s(?:.*\s)?(\w+(?:ed|en|t|wn|ld))\s*\?*$", re.IGNORECASE
+    r"(?<!\w)(?:is|are|was|were|be|been)\s(?:.*\s)?(\w+(?:ed|en|wn|eld|old|ught|ept|ilt)|sent|lent|spent)\s*\?*$",
+    re.IGNORECASE,
 )
 _SINCE = re.compile(r"(?:since|seit|depuis|desde|自|从)\s*(?:q[1-4]\s*)?((?:19|20)\d{2})(?!.*(?:19|20)\d{2})|((?:19|20)\d{2})\s*年?\s*(?:以来|から)(?!.*(?:19|20)\d{2})", re.IGNORECASE)  # fmt: skip
 _YEAR = re.compile(r"(?<![\d.,])(?:19|20)\d{2}(?![\d%])")
