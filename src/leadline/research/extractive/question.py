@@ -123,7 +123,7 @@ _TREND = re.compile(
     re.IGNORECASE,
 )
 _PASSIVE = re.compile(
-    r"(?<!\w)(?:is|are|was|were|be|been)\s(?:.*\s)?(\w+(?:ed|en|wn|eld|old|ught|ept|ilt)|sent|lent|spent)\s*\?*$",
+    r"(?<!\w)(?:is|are|was|were|be|been)\s(?:.*\s)?((?:\w+(?:ed|en|wn|eld|old|ught|ept|ilt))|sent|lent|spent)\s*\?*$",
     re.IGNORECASE,
 )
 _SINCE = re.compile(r"(?:since|seit|depuis|desde|自|从)\s*(?:q[1-4]\s*)?((?:19|20)\d{2})(?!.*(?:19|20)\d{2})|((?:19|20)\d{2})\s*年?\s*(?:以来|から)(?!.*(?:19|20)\d{2})", re.IGNORECASE)  # fmt: skip
