@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from html import escape
 
+import msgspec
+
 from leadline.research.events import Report
 from leadline.research.report.layout import (
     MARKS,
@@ -57,6 +59,8 @@ blockquote { margin: .25rem 0; } blockquote mark { white-space: pre-wrap; } summ
 
 def render_html(result: ResearchResult, draft: Report | None) -> str:
     """The report in HTML. Without a draft the page says how the run ended and what it covered."""
+    if draft is None:
+        result = msgspec.structs.replace(result, sentences=())
     words = labels_of(result)
     language, direction = _language(result)
     own = _own(result, language)
