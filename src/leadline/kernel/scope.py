@@ -113,8 +113,16 @@ class ScopedRegistry(Generic[T]):
 
     def get(self, name: str, scope: Scope | None) -> T | None:
         """What `scope` sees under `name`, or None."""
-        found = self._merged(scope).get(name)
-        return found[0] if found is not None else None
+        for step in scope.chain if scope else ():
+            layer = self._layers.get(step)
+            if layer is None:
+                continue
+            if name in layer.entries:
+                return layer.entries[name][0]
+            if not all(mask.lets(name) for mask in layer.masks):
+                return None
+        outermost = self._layers.get(None)
+        return outermost.entries[name][0] if outermost and name in outermost.entries else None
 
     def peek(self, scope: Scope | None) -> Mapping[str, T]:
         """What was registered on exactly `scope`, without what it inherits; a copy."""

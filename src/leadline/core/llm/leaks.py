@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import cast
 
 import msgspec
@@ -37,9 +37,7 @@ class LeakFilter:
 
     def __init__(self, rules: LeakRules) -> None:
         self._rules = rules
-        self._marks = tuple(
-            sorted({tag for pair in rules.tags for tag in pair if tag}, key=len, reverse=True)
-        )
+        self._marks = _marks_of(rules.tags)
         self._starts = frozenset(mark[0] for mark in self._marks)
         self._held = ""
         self._calls = False
@@ -146,6 +144,12 @@ class LeakFilter:
         else:
             yield from _texts(held)
             yield msgspec.structs.replace(finish, leaked_call=True)
+
+
+@lru_cache(maxsize=16)
+def _marks_of(tags: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """Every tag once, the longest first."""
+    return tuple(sorted({tag for pair in tags for tag in pair if tag}, key=len, reverse=True))
 
 
 @dataclass(frozen=True, slots=True)

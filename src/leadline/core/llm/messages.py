@@ -274,18 +274,17 @@ class Conversation(Sequence[Message]):
         prefix = self._prefix(encoder)
         prefix.extend(self._store.messages, self._settled)
         end = prefix.end(self._settled)
-        with memoryview(prefix.buffer) as view:
-            head = bytes(view[:end])
-        state = prefix.hash.copy() if end == len(prefix.buffer) else hashlib.sha256(head)
         rest = bytearray()
-        first = head.endswith(b"[")
+        first = prefix.buffer.endswith(b"[", 0, end)
         for message in self._tail:
             part = _separated(encoder.encode(message), first=first)
             first = first and not part
             rest += part
         rest += encoder.close
-        state.update(rest)
-        return Wire(head + rest, state.hexdigest())
+        with memoryview(prefix.buffer) as view, view[:end] as head:
+            state = prefix.hash.copy() if end == len(prefix.buffer) else hashlib.sha256(head)
+            state.update(rest)
+            return Wire(b"".join((head, rest)), state.hexdigest())
 
     def _prefix(self, encoder: WireEncoder) -> _Prefix:
         prefixes = self._store.prefixes

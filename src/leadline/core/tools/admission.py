@@ -84,6 +84,8 @@ def _denied(tool: Tool, reason: str) -> ToolOutput:
 
 async def _policies(flight: Flight, tool: Tool) -> Allow | Ask | Deny:
     ctx = flight.call.ctx
+    if not ctx.heard(PreExecute):
+        return Allow()
     try:
         answers = await ctx.gather(PreExecute(flight.call, tool))
     except Exception as error:  # noqa: BLE001 - a policy that fails denies; the kernel's report tells who

@@ -124,6 +124,8 @@ async def _in_own_task(group: TaskGroup, flight: Flight, entry: Registered) -> T
 
 async def _timed(flight: Flight, entry: Registered) -> ToolOutput:
     tool = entry.tool
+    if tool.timeout_s is None:
+        return await _attempts(flight, entry)
     with move_on_after(tool.timeout_s) as deadline:
         return await _attempts(flight, entry)
     if deadline.cancelled_caught:

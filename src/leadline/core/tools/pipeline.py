@@ -10,7 +10,7 @@ log the pipeline was given.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 
 from anyio import to_thread
 
@@ -62,19 +62,20 @@ class ToolPipeline(Service, key="tool-pipeline"):
     async def admit(self, call: ToolCall, caller: Caller, log: CallLog) -> Flight:
         """The call as far as policy brings it; `Flight.refusal` says why it may not run."""
         parsed = parse_arguments(call.arguments)
-        return await self._admitted(ToolInvocation(call.id, call.name, caller), parsed, log)
-
-    async def _admitted(self, bare: ToolInvocation, parsed: Arguments | BadArguments, log: CallLog) -> Flight:
         arguments = parsed if isinstance(parsed, Arguments) else NO_ARGUMENTS
+        invocation = ToolInvocation(
+            call.id, call.name, caller, arguments.value, reenter=partial(self._nested, log)
+        )
+        return await self._admitted(invocation, parsed, log)
 
-        async def reenter(parent: ToolInvocation, name: str, given: JsonObject) -> ToolOutcome:
-            return await self._nested(parent, name, given, log)
-
-        invocation = replace(bare, arguments=arguments.value, reenter=reenter)
-        entry = self.registry.find(bare.name, bare.scope)
-        flight = Flight(invocation, log, entry, arguments)
+    async def _admitted(
+        self, invocation: ToolInvocation, parsed: Arguments | BadArguments, log: CallLog
+    ) -> Flight:
+        name, scope = invocation.name, invocation.scope
+        entry = self.registry.find(name, scope)
+        flight = Flight(invocation, log, entry, parsed if isinstance(parsed, Arguments) else NO_ARGUMENTS)
         if entry is None:
-            flight.refusal = unknown_tool(bare.name, self.registry.view(bare.scope))
+            flight.refusal = unknown_tool(name, self.registry.view(scope))
         elif invocation.depth > MAX_NESTING:
             flight.refusal = failed(Code.DENIED, f"Tools may call tools at most {MAX_NESTING} levels deep.")
         else:
@@ -125,7 +126,8 @@ class ToolPipeline(Service, key="tool-pipeline"):
 
     def announce(self, flight: Flight, outcome: ToolOutcome) -> None:
         """Tell observers that a logged call has ended."""
-        flight.call.ctx.notice(ToolFinished(flight.call, outcome))
+        if flight.call.ctx.heard(ToolFinished):
+            flight.call.ctx.notice(ToolFinished(flight.call, outcome))
 
     async def _reviewed(self, flight: Flight, output: ToolOutput) -> ToolOutput:
         call = flight.call
@@ -149,15 +151,21 @@ class ToolPipeline(Service, key="tool-pipeline"):
         return ToolOutput(reviewed.value, reviewed.content, is_error=True, error_code=output.error_code)
 
     async def _nested(
-        self, parent: ToolInvocation, name: str, arguments: JsonObject, log: CallLog
+        self, log: CallLog, parent: ToolInvocation, name: str, given: JsonObject
     ) -> ToolOutcome:
-        bare = ToolInvocation(
-            parent.next_nested_id(), name, parent.caller, root_call_id=parent.root_call_id, parent=parent
+        parsed = of_object(given)
+        arguments = parsed if isinstance(parsed, Arguments) else NO_ARGUMENTS
+        invocation = ToolInvocation(
+            parent.next_nested_id(),
+            name,
+            parent.caller,
+            arguments.value,
+            root_call_id=parent.root_call_id,
+            parent=parent,
+            reenter=partial(self._nested, log),
         )
-        parsed = of_object(arguments)
-        text = parsed.text if isinstance(parsed, Arguments) else "{}"
-        log.on_nested_call(parent, ToolCall(bare.call_id, name, text))
-        flight = await self._admitted(bare, parsed, log)
+        log.on_nested_call(parent, ToolCall(invocation.call_id, name, arguments.text))
+        flight = await self._admitted(invocation, parsed, log)
         outcome = await self.settle(flight, await self.dispatch(flight))
         log.on_nested_result(flight.call, outcome)
         self.announce(flight, outcome)

@@ -137,6 +137,8 @@ class ToolRegistry(Service, key="tools"):
 
     def guards(self, scope: Scope | None) -> tuple[Guard, ...]:
         """The guards over `scope`: global ones first, then from the farthest ancestor to its own."""
+        if not self._guards:
+            return ()
         layers = (None, *reversed(scope.chain if scope else ()))
         return tuple(guard for layer in layers for guard in self._guards.get(layer, ()))
 

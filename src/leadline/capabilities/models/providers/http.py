@@ -11,6 +11,7 @@ import ipaddress
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -53,6 +54,7 @@ def proxy_for(url: str) -> Proxy | None:
     )
 
 
+@lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
     """Whether ``host`` is this machine."""
     if host == "localhost" or host.endswith(".localhost"):
@@ -100,7 +102,7 @@ class HttpClient:
         # A large body is handed over in pieces, so that sending it does not hold up other tasks.
         data = body if len(body) < _LARGE_BODY else io.BytesIO(body)
         try:
-            with anyio.fail_after(timeout_s):
+            with anyio.move_on_after(timeout_s):
                 response = await self._opened().post(
                     url,
                     data=data,
@@ -109,11 +111,12 @@ class HttpClient:
                     proxy=proxy.url if proxy else None,
                     proxy_auth=auth,
                 )
+                return Reply(response)
         except TimeoutError:
-            return Wait("TIMEOUT", f"{_origin(url)} did not answer within {timeout_s:g} s")
+            pass
         except (aiohttp.ClientError, OSError) as error:
             return Wait("TRANSPORT", f"{_origin(url)}: {_reason(error)}")
-        return Reply(response)
+        return Wait("TIMEOUT", f"{_origin(url)} did not answer within {timeout_s:g} s")
 
     async def aclose(self) -> None:
         """Close every connection; later posts fail."""
@@ -151,12 +154,13 @@ class Reply:
         import aiohttp  # noqa: PLC0415  see HttpClient._opened
 
         try:
-            with anyio.fail_after(timeout_s):
+            with anyio.move_on_after(timeout_s):
                 return await self._response.content.readany()
         except TimeoutError:
-            return Wait("TIMEOUT", f"the provider was silent for {timeout_s:g} s")
+            pass
         except (aiohttp.ClientError, OSError) as error:
             return Wait("STREAM_CLOSED", f"the connection broke off: {_reason(error)}")
+        return Wait("TIMEOUT", f"the provider was silent for {timeout_s:g} s")
 
     async def read_all(self, timeout_s: float, limit: int) -> bytes | Wait:
         """The rest of the body up to ``limit`` bytes; ``timeout_s`` bounds each silence."""
