@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,3 +78,19 @@ def test_configuration_never_shows_a_secret(
     patch = tmp_path / "patch.yml"
     patch.write_text("- {id: models, merge: {providers: {mine: {api_key: !env MY_KEY}}}}\n")
     assert b"sk-secret" not in command("config", "show", "--patch", patch).out
+
+
+def test_starting_an_agent_loads_only_what_an_agent_needs(home: Path) -> None:
+    code = (
+        "import sys\n"
+        "from leadline.apps.cli.main import exit_code\n"
+        "assert exit_code(['agent', 'hi', '--model', 'nobody/x']) == 2\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "leadline.core.loop.turn" in loaded
+    heavy = "aiohttp trafilatura lxml mammoth pypdfium2 jsonschema sqlite3 typer rich"
+    assert not set(heavy.split()) & loaded
+    research = {name for name in loaded if name.startswith("leadline.research.")}
+    assert research <= {f"leadline.research.extractive{part}" for part in ("", ".plugin", ".adapter")}
