@@ -21,6 +21,7 @@ from leadline.research.report.layout import (
     mark_of,
     page_of,
     shown_quote,
+    shown_title,
     source_facts,
     status_line,
     verdict_name,
@@ -166,7 +167,13 @@ def _cite(n: int, sentence: ResultSentence, result: ResearchResult) -> str:
     quote = shown_quote(citation, result)
     short = quote if len(quote) <= CARD_LENGTH else quote[:CARD_LENGTH] + "..."
     where = ", ".join(
-        part for part in (source.title, page_of(citation, result), source.published or "") if part
+        part
+        for part in (
+            shown_title(source) or source.location,
+            page_of(citation, result),
+            source.published or "",
+        )
+        if part
     )
     return (
         f'<span class="cite"><a href="#c{n}">[{n}]</a><span class="card" role="tooltip"><q dir="auto">{_text(short)}</q>'
@@ -217,7 +224,13 @@ def _source(source: ResultSource, result: ResearchResult) -> str:
     facts = source_facts(source, result)
     told = f" <small>{_text(facts)}</small>" if facts else ""
     listed = f"<ul>{quotes}</ul>" if quotes else ""
-    return f'<li><cite dir="auto">{_text(source.title)}</cite> (<bdi>{location}</bdi>){told}{listed}</li>'
+    title = shown_title(source)
+    named = (
+        f'<cite dir="auto">{_text(title)}</cite> (<bdi>{location}</bdi>)'
+        if title
+        else f"<bdi>{location}</bdi>"
+    )
+    return f"<li>{named}{told}{listed}</li>"
 
 
 def _citation(citation: Citation, result: ResearchResult) -> str:

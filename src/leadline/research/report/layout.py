@@ -11,13 +11,15 @@ from leadline.research.ledger.coverage import Blocked, outcomes
 from leadline.research.report.labels import Labels, labels
 from leadline.research.report.result import Citation, ResearchResult, ResultSentence, ResultSource
 from leadline.research.verify.blocks import TextBlock, blocks
-from leadline.research.verify.check import states_nothing
+from leadline.research.verify.check import bare, states_nothing
 
 MARKS: dict[VerdictName, str] = {"not_established": "(?)", "contradicted": "(!)", "not_checked": "(~)"}
 """Mark after a sentence that is not supported."""
 
 ROW_BORDER = " / "
 """Stands between the rows of a table and the entries of a list, where a quote is shown on one line."""
+SHOWN_ENDS = (800, 300)
+"""Characters that are shown of the beginning and the end of a quote that is longer than both with a margin."""
 LONG_QUOTE = 300
 """Characters from which a quoted table is shown without the rows that nothing was taken from."""
 
@@ -126,6 +128,12 @@ def citations_of(result: ResearchResult, source: ResultSource) -> list[Citation]
     return [one for one in result.citations if one.source == source.n]
 
 
+def shown_title(source: ResultSource) -> str:
+    """The title as words; empty where it says no more than the location, which stands beside it."""
+    title = bare(source.title) or source.title
+    return "" if title in (source.location, source.location.rsplit("/", 1)[-1]) else title
+
+
 def source_facts(source: ResultSource, result: ResearchResult) -> str:
     """What is known of a source beside title and location, in words."""
     words = labels_of(result)
@@ -149,7 +157,8 @@ def page_of(citation: Citation, result: ResearchResult) -> str:
 
 
 def shown_quote(citation: Citation, result: ResearchResult) -> str:
-    """A quote on one line, without marks of Markdown; of a long table the rows that were used.
+    """A quote on one line, without marks of Markdown; of a long table the rows that were used, of a very long
+    passage its beginning and end.
 
     The quote as it stands in the document is in `citations` of the result and, in its place, on the HTML page.
     """
@@ -157,7 +166,9 @@ def shown_quote(citation: Citation, result: ResearchResult) -> str:
     if sum(len(block.text) for block in found) > LONG_QUOTE:
         said = " ".join(one.text for one in result.sentences if citation.n in one.citations)
         found = _used_rows(found, said)
-    return ROW_BORDER.join(block.text for block in found) or " ".join(citation.quote.split())
+    shown = ROW_BORDER.join(block.text for block in found) or " ".join(citation.quote.split())
+    begin, end = SHOWN_ENDS
+    return shown if len(shown) <= begin + end + 100 else f"{shown[:begin]} ... {shown[-end:]}"
 
 
 def _used_rows(found: tuple[TextBlock, ...], said: str) -> tuple[TextBlock, ...]:

@@ -19,6 +19,7 @@ from leadline.research.report.layout import (
     mark_of,
     page_of,
     shown_quote,
+    shown_title,
     source_facts,
     status_line,
 )
@@ -147,7 +148,8 @@ def _sources(result: ResearchResult) -> list[str]:
     for source in result.sources:
         facts = source_facts(source, result)
         told = f"; {escaped(facts, 'inside')}" if facts else ""
-        lines.append(f"- {escaped(source.title)} ({_location(source)}){told}")
+        title = escaped(shown_title(source))
+        lines.append(f"- {title} ({_location(source)}){told}" if title else f"- {_location(source)}{told}")
         lines += [f"  - {_citation(one, result)}" for one in citations_of(result, source)]
     return [*lines, ""]
 
@@ -161,4 +163,4 @@ def _citation(citation: Citation, result: ResearchResult) -> str:
 def _location(source: ResultSource) -> str:
     if _WEB.match(source.location):
         return f"<{percent(source.location, safe='/:?#@!$&()*+,;=%-._~[]')}>"
-    return escaped(source.location, "inside")
+    return escaped(source.location, "inside" if shown_title(source) else "start")

@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from leadline.research.bundle.archive import BundleTooLarge, NotABundle, is_safe_name, pack
 from leadline.research.bundle.manifest import MANIFEST, Manifest, root_of, table_of
@@ -20,6 +22,7 @@ from leadline.research.bundle.verify import Verification, verify_bundle
 from leadline.research.bundle.write import bundle_members, write_bundle
 from leadline.research.events import Leaf, QuoteRecorded, VerdictGiven
 from leadline.research.report.build import ResultNotEnded
+from leadline.research.report.evidence_list import evidence_list
 
 Maker = Callable[..., Any]
 
@@ -107,6 +110,42 @@ def test_every_flipped_byte_is_noticed(pump: Any, tmp_path: Path) -> None:
         changed[position] ^= 1 << rng.randrange(8)
         path.write_bytes(bytes(changed))
         assert not verify_bundle(path).ok, position
+
+
+_HOSTILE = [
+    "[manual](https://evil.example/x) and ![x](https://evil.example/i.png)",
+    "# Heading [3]\n\nSetext\n===\n\n[ref]: https://evil.example/p\n[^1]: note",
+    "| a | b \\| c |\n|---|:-:|\n| 5 kg | [1] |",
+    "<script>alert(1)</script> <img src=x onerror=y> &lt;b&gt; <!-- x",
+    "\u202eevil\u202c \u200bzero\u200d width\ufeff \u00ad",
+    "🚀 👩‍👩‍👧 é e\u0301 \u2028 line \x0b \x0c page \x85 next",
+    "مضخة [1] تصل إلى 42 متراً.",
+    "泵的功率为5千瓦。[2]ポンプ。",
+    "```\n# code\n```\n~~~",
+    "- **Not:**\n  - x\n1. y\n> z\n\n***",
+    "(u1.e9) 【12†source】 {{x}} \\cite{y} \ue200cite\ue201",
+    "According to “Document 1”: An older version says: 5 kg.",
+    "x" * 40_000 + " 7 % " + "y " * 20_000,
+]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(_HOSTILE), min_size=1, max_size=4), st.text(max_size=30))
+def test_whatever_documents_hold_their_bundle_holds(
+    make_world: Any, tmp_path: Path, parts: list[str], words: str
+) -> None:
+    world = make_world(question=words.strip() or "What is it?")
+    for part in parts:
+        text = f"Before {words}.\n\n{part}\n\nAfter."
+        source = world.source(text, title=part[:200], location=f"folder/{part[:60]}")
+        whole = {"start": 0, "end": len(text), "text": text, "match": "exact"}
+        world.quote(source, "After.", **whole)
+    world.end_unit()
+    world.draft(evidence_list(world.ledger))
+    world.end()
+    path = tmp_path / "run.leadline"
+    write_bundle(path, world.lines, world.texts, tool_version="0.1.0")
+    assert verify_bundle(path).problems == ()
 
 
 @pytest.mark.parametrize("cut", [1, 22, 100, 3000])
