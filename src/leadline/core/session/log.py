@@ -312,7 +312,9 @@ class Session:
         """
         sink = self._begin()
         try:
-            line, logged, digest, place = self._compose(event, self._digest, self._place, len(self._items))
+            line, logged, digest, place = self._compose(
+                event, self._clock.now(), self._digest, self._place, len(self._items)
+            )
             sink.write(line)
             self._items.append(logged)
             self._digest, self._place = digest, place
@@ -322,18 +324,18 @@ class Session:
         return logged
 
     def append_all(self, events: Sequence[Event]) -> list[Logged]:
-        """Log several events in one write: all of them or none.
+        """Log several events in one write, as of one time: all of them or none.
 
         Raises:
             as `append`.
         """
         sink = self._begin()
         try:
-            digest, place = self._digest, self._place
+            now, digest, place = self._clock.now(), self._digest, self._place
             lines: list[bytes] = []
             entries: list[Logged] = []
             for seq, event in enumerate(events, len(self._items)):
-                line, logged, digest, place = self._compose(event, digest, place, seq)
+                line, logged, digest, place = self._compose(event, now, digest, place, seq)
                 lines.append(line)
                 entries.append(logged)
             if entries:
@@ -356,11 +358,13 @@ class Session:
         self._busy = True
         return self._sink
 
-    def _compose(self, event: Event, digest: str, place: Place, seq: int) -> tuple[bytes, Logged, str, Place]:
+    def _compose(
+        self, event: Event, now: float, digest: str, place: Place, seq: int
+    ) -> tuple[bytes, Logged, str, Place]:
         kind = type(event)
         if self._types.get(kind.TYPE) is not kind:
             self._check_class(kind)
-        line, logged, digest = compose(event, seq, self._clock.now(), digest)
+        line, logged, digest = compose(event, seq, now, digest)
         place = place.after(event)
         if self._hooks.vetoes:
             self._ask(event)
