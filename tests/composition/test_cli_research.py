@@ -164,6 +164,7 @@ REFUSED = {
     "folder for a report": (["q?", "--output", "empty"], "folder"),
     "form that is not written": (["q?", "--output", "report.pdf"], ".pdf"),
     "bundle as report": (["q?", "--output", "run.leadline"], "--bundle"),
+    "report and bundle in one file": (["q?", "--output", "a", "--bundle", "a"], "two files"),
     "bundle on a device": (["q?", "--bundle", "/dev/null"], "/dev/null"),
 }
 

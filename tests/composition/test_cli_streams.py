@@ -42,7 +42,10 @@ def test_stdout_is_utf8_whatever_the_locale_and_stderr_takes_anything(
 def test_progress_changes_one_line_on_a_terminal_and_leaves_it_clean(home: Path, corpus: Path) -> None:
     master, slave = pty.openpty()
     process = subprocess.Popen(
-        [PROGRAM, "research", QUESTION, "--corpus", corpus], stdout=subprocess.PIPE, stderr=slave
+        [PROGRAM, "research", QUESTION, "--corpus", corpus],
+        stdout=subprocess.PIPE,
+        stderr=slave,
+        env={**os.environ, "TERM": "xterm"},
     )
     os.close(slave)
     out, _ = process.communicate(timeout=60)

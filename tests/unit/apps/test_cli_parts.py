@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from leadline.apps.cli.arguments import COMMANDS, Given, Parser
 from leadline.apps.cli.exits import Exit, Quit, told
 from leadline.apps.cli.files import check_writable, form_of
+from leadline.apps.cli.progress import _fitting
 from leadline.apps.cli.streams import visible
 from leadline.kernel.errors import BootFailed, LeadlineError
 
@@ -96,3 +97,10 @@ def test_every_option_says_what_it_does(command: object) -> None:
     parser: Parser = command.parser()  # pyright: ignore[reportAttributeAccessIssue]
     for action in parser._actions:
         assert action.help
+
+
+@given(st.text(alphabet="aé飯店 ", max_size=60), st.integers(0, 40))
+def test_a_status_never_wraps(text: str, columns: int) -> None:
+    shown = _fitting(text, columns)
+    assert text.startswith(shown)
+    assert sum(2 if c in "飯店" else 1 for c in shown) <= columns

@@ -50,7 +50,7 @@ def _run(arguments: Sequence[str]) -> int:
         say(overview())
         return Exit.USAGE
     name, *rest = arguments
-    if name in ("-h", "--help"):
+    if name in ("-h", "--help", "help"):
         document(overview())
         return Exit.DONE
     command = next((one for one in COMMANDS if one.name == name), None)

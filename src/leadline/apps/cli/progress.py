@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from unicodedata import east_asian_width
 
 from leadline.apps.cli.facts import Facts
 from leadline.apps.cli.streams import put, say, visible
@@ -57,14 +59,24 @@ class Progress:
 
     def _show(self, status: str) -> None:
         width = shutil.get_terminal_size().columns
-        self._status = visible(status.replace("\n", " "))[: width - 1]
+        self._status = _fitting(visible(status.replace("\n", " ")), width - 1)
         put(_CLEAR_LINE + self._status)
+
+
+def _fitting(text: str, columns: int) -> str:
+    """The beginning of the text that fits; a line that wraps could not be cleared."""
+    for at, character in enumerate(text):
+        columns -= 2 if east_asian_width(character) in "WF" else 1
+        if columns < 0:
+            return text[:at]
+    return text
 
 
 @contextmanager
 def open_progress() -> Generator[Progress]:
     """Progress for one run, live where stderr is a terminal."""
-    progress = Progress(live=bool(sys.stderr) and sys.stderr.isatty())
+    terminal = bool(sys.stderr) and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    progress = Progress(live=terminal)
     try:
         yield progress
     finally:

@@ -79,6 +79,8 @@ def _files(command: ResearchCommand) -> Files:
     if command.output is not None:
         files.append((command.output, form_of(command.output, bundle=False)))
     if command.bundle is not None:
+        if command.output is not None and command.output.absolute() == command.bundle.absolute():
+            raise Quit(Exit.USAGE, f"{command.bundle}: report and bundle are two files; name another")
         files.append((command.bundle, "bundle"))
     return files
 
