@@ -133,7 +133,9 @@ class Adaptive:
         for note in told:
             run.append(Noted(text=note))
         run.append(Drafted(report=report))
-        return MethodResult(status=_status(run.ledger, plan, answer), error=_shortfalls(run.ledger, answer))
+        return MethodResult(
+            status=_status(run.ledger, plan, answer), error=_shortfalls(run.ledger, plan, answer)
+        )
 
 
 def synthesis_data(run: Run, plan: CheckedPlan) -> SynthesisData:
@@ -218,8 +220,9 @@ def _status(ledger: Ledger, plan: CheckedPlan, answer: RoleAnswer) -> Literal["c
     return "completed" if whole and not plan.fallback and answer.status == "completed" else "partial"
 
 
-def _shortfalls(ledger: Ledger, answer: RoleAnswer) -> str | None:
-    told = [
+def _shortfalls(ledger: Ledger, plan: CheckedPlan, answer: RoleAnswer) -> str | None:
+    told = [plan.notes[-1].rstrip(".")] if plan.fallback and plan.notes else list[str]()
+    told += [
         f"unit {state.unit.id} ({state.unit.title}) {state.status}: {state.error or 'no reason given'}"
         for state in ledger.units.values()
         if state.status != "completed"
