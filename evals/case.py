@@ -20,13 +20,17 @@ class Case:
     """Endings of the locations that the answers come from; the first one is that of the first answer."""
     older: str = ""
     """For a version: what the older document says, which has to be told after the newer one."""
+    never: tuple[str, ...] = ()
+    """What no recorded answer may hold: words of the folder that do not answer."""
+    instead: tuple[str, ...] = ()
+    """For a question without an answer: what may be quoted all the same, as it says why there is none."""
 
 
-def found(question: str, quote: str, source: str, kind: CaseKind = "plain") -> Case:
+def found(question: str, quote: str, source: str = "", kind: CaseKind = "plain", *never: str) -> Case:
     """A question with one right quote."""
-    return Case(question, kind, (quote,), (source,))
+    return Case(question, kind, (quote,), (source,) if source else (), never=never)
 
 
-def absent(question: str) -> Case:
+def absent(question: str, *instead: str) -> Case:
     """A question that the folder does not answer."""
-    return Case(question, "absent")
+    return Case(question, "absent", instead=instead)

@@ -1,0 +1,1 @@
+"""Folders and questions that are scored alone: rules are not made by looking at them."""
