@@ -65,7 +65,8 @@ def render_html(result: ResearchResult, draft: Report | None) -> str:
     words = labels_of(result)
     language, direction = _language(result)
     own = _own(result, language)
-    made = f"<p{own}>{_text(made_by(result))}</p>{_verdicts(result)}"
+    closed = bool(draft) and any(section.heading == words.made for section in draft.sections)
+    made = f"<p{own}>{_text(made_by(result, said=closed))}</p>"
     body = [f'<h1 dir="auto">{_text(result.title)}</h1>']
     status = status_line(result)
     if status:
@@ -82,8 +83,10 @@ def render_html(result: ResearchResult, draft: Report | None) -> str:
     body.append(_section(words.coverage, _items(coverage_lines(result)), own))
     if result.notes:
         body.append(_section(words.notes, _items(result.notes), own))
-    if not draft or all(section.heading != words.made for section in draft.sections):
-        body.append(_section(words.made, made, own))
+    if closed:
+        body.append(_verdicts(result))
+    else:
+        body.append(_section(words.made, made + _verdicts(result), own))
     return (
         f'<!DOCTYPE html>\n<html lang="{_text(language)}" dir="{direction}">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_text(_CSP)}">\n'

@@ -58,6 +58,11 @@ class Labels:
     by_code: str
     colon: str = ": "
     stop: str = "."
+    semicolon: str = "; "
+    comma: str = ", "
+    brackets: tuple[str, str] = (" (", ")")
+    gap: str = " "
+    """Between two sentences."""
 
 
 _EN = Labels(
@@ -98,12 +103,12 @@ _EN = Labels(
         "thin": "too little text", "blocked": "blocked", "paywalled": "behind a paywall",
         "unsupported": "format not supported", "disallowed": "not allowed", "error": "could not be read",
     },
-    by_model="The model {model} wrote the sentences from the quotes on record (method {method}).",
-    by_extraction="No language model took part: the sentences are passages of the documents, found and ordered by "
-    "{model} (method {method}); it draws no conclusions.",
-    by_record="No report was written: the quotes on record stand in its place (method {method}, model {model}).",
+    by_model="The model {model} wrote the sentences from the quotes on record.",
+    by_extraction="No language model took part: the sentences are passages of the documents, found by "
+    "their words and figures, and nothing is concluded from them.",
+    by_record="No report was written: the quotes on record stand in its place.",
     by_code="Numbers, quotes, sources and coverage come from the record of the run. Every sentence was compared with "
-    "its quotes by fixed rules, without a model (checks version {checks}).",
+    "its quotes by fixed rules, without a model (method {method}, model {model}, checks version {checks}).",
 )  # fmt: skip
 
 _DE = Labels(
@@ -144,12 +149,12 @@ _DE = Labels(
         "thin": "zu wenig Text", "blocked": "gesperrt", "paywalled": "hinter einer Bezahlschranke",
         "unsupported": "Format nicht unterstützt", "disallowed": "nicht erlaubt", "error": "nicht lesbar",
     },
-    by_model="Das Modell {model} hat die Sätze aus den festgehaltenen Belegen geschrieben (Methode {method}).",
-    by_extraction="Kein Sprachmodell war beteiligt: Die Sätze sind Stellen der Dokumente, gefunden und geordnet von "
-    "{model} (Methode {method}); Schlüsse werden nicht gezogen.",
-    by_record="Ein Bericht wurde nicht geschrieben: An seiner Stelle stehen die festgehaltenen Belege (Methode {method}, Modell {model}).",
+    by_model="Das Modell {model} hat die Sätze aus den festgehaltenen Belegen geschrieben.",
+    by_extraction="Kein Sprachmodell war beteiligt: Die Sätze sind Stellen der Dokumente, gefunden über ihre "
+    "Wörter und Zahlen; Schlüsse werden nicht gezogen.",
+    by_record="Ein Bericht wurde nicht geschrieben: An seiner Stelle stehen die festgehaltenen Belege.",
     by_code="Nummern, Belege, Quellen und Abdeckung stammen aus dem Protokoll des Laufs. Jeder Satz wurde nach festen "
-    "Regeln und ohne Modell mit seinen Belegen verglichen (Prüfungen Version {checks}).",
+    "Regeln und ohne Modell mit seinen Belegen verglichen (Methode {method}, Modell {model}, Prüfungen Version {checks}).",
 )  # fmt: skip
 
 _FR = Labels(
@@ -190,13 +195,14 @@ _FR = Labels(
         "thin": "trop peu de texte", "blocked": "accès bloqué", "paywalled": "accès payant",
         "unsupported": "format non pris en charge", "disallowed": "non autorisé", "error": "illisible",
     },
-    by_model="Le modèle {model} a rédigé les phrases à partir des citations relevées (méthode {method}).",
-    by_extraction="Aucun modèle de langage n'a participé : les phrases sont des passages des documents, trouvés et "
-    "ordonnés par {model} (méthode {method}) ; aucune conclusion n'en est tirée.",
-    by_record="Aucun rapport n'a été rédigé : les citations relevées en tiennent lieu (méthode {method}, modèle {model}).",
+    by_model="Le modèle {model} a rédigé les phrases à partir des citations relevées.",
+    by_extraction="Aucun modèle de langage n'a participé : les phrases sont des passages des documents, trouvés par "
+    "leurs mots et leurs chiffres ; aucune conclusion n'en est tirée.",
+    by_record="Aucun rapport n'a été rédigé : les citations relevées en tiennent lieu.",
     by_code="Numéros, citations, sources et couverture viennent du journal de la recherche. Chaque phrase a été "
-    "comparée à ses citations par des règles fixes, sans modèle (contrôles, version {checks}).",
+    "comparée à ses citations par des règles fixes, sans modèle (méthode {method}, modèle {model}, contrôles version {checks}).",
     colon=" : ",
+    semicolon=" ; ",
 )  # fmt: skip
 
 _ES = Labels(
@@ -237,12 +243,12 @@ _ES = Labels(
         "thin": "muy poco texto", "blocked": "bloqueado", "paywalled": "de pago",
         "unsupported": "formato no admitido", "disallowed": "no permitido", "error": "no se pudo leer",
     },
-    by_model="El modelo {model} escribió las frases a partir de las citas registradas (método {method}).",
-    by_extraction="No intervino ningún modelo de lenguaje: las frases son pasajes de los documentos, hallados y "
-    "ordenados por {model} (método {method}); no se sacan conclusiones.",
-    by_record="No se escribió ningún informe: en su lugar figuran las citas registradas (método {method}, modelo {model}).",
+    by_model="El modelo {model} escribió las frases a partir de las citas registradas.",
+    by_extraction="No intervino ningún modelo de lenguaje: las frases son pasajes de los documentos, hallados por sus "
+    "palabras y cifras; no se sacan conclusiones.",
+    by_record="No se escribió ningún informe: en su lugar figuran las citas registradas.",
     by_code="Números, citas, fuentes y cobertura proceden del registro de la investigación. Cada frase se comparó con "
-    "sus citas mediante reglas fijas, sin modelo (comprobaciones, versión {checks}).",
+    "sus citas mediante reglas fijas, sin modelo (método {method}, modelo {model}, comprobaciones versión {checks}).",
 )  # fmt: skip
 
 _ZH = Labels(
@@ -283,12 +289,16 @@ _ZH = Labels(
         "thin": "文字过少", "blocked": "被拦截", "paywalled": "需付费",
         "unsupported": "格式不支持", "disallowed": "不允许访问", "error": "无法读取",
     },
-    by_model="句子由模型 {model} 根据已记录的引文撰写（方法 {method}）。",
-    by_extraction="未使用语言模型：句子均为文件原文，由 {model} 查找并排列（方法 {method}），不作推论。",
-    by_record="未撰写报告，以已记录的引文代替（方法 {method}，模型 {model}）。",
-    by_code="编号、引文、来源和覆盖情况取自本次研究的记录。每个句子都按固定规则与其引文比对，未使用模型（核查版本 {checks}）。",
+    by_model="句子由模型 {model} 根据已记录的引文撰写。",
+    by_extraction="未使用语言模型：句子均为文件原文，按词语和数字查找，不作推论。",
+    by_record="未撰写报告，以已记录的引文代替。",
+    by_code="编号、引文、来源和覆盖情况取自本次研究的记录。每个句子都按固定规则与其引文比对，未使用模型（方法 {method}，模型 {model}，核查版本 {checks}）。",
     colon="：",
     stop="。",
+    semicolon="；",
+    comma="，",
+    brackets=("（", "）"),
+    gap="",
 )  # fmt: skip
 
 _JA = Labels(
@@ -329,12 +339,16 @@ _JA = Labels(
         "thin": "本文がわずか", "blocked": "アクセス不可", "paywalled": "有料",
         "unsupported": "未対応の形式", "disallowed": "許可なし", "error": "読み取り不可",
     },
-    by_model="文は、記録された引用をもとにモデル {model} が書きました（方式 {method}）。",
-    by_extraction="言語モデルは使っていません。文は文書の記述であり、{model} が探して並べました（方式 {method}）。推論はしていません。",
-    by_record="報告は書かれませんでした。代わりに記録された引用を示します（方式 {method}、モデル {model}）。",
-    by_code="番号、引用、出典、調査の範囲は調査の記録によります。各文は、モデルを使わず決まった規則で引用と照合しました（確認の版 {checks}）。",
+    by_model="文は、記録された引用をもとにモデル {model} が書きました。",
+    by_extraction="言語モデルは使っていません。文は文書の記述であり、語と数値によって探しました。推論はしていません。",
+    by_record="報告は書かれませんでした。代わりに記録された引用を示します。",
+    by_code="番号、引用、出典、調査の範囲は調査の記録によります。各文は、モデルを使わず決まった規則で引用と照合しました（方式 {method}、モデル {model}、確認の版 {checks}）。",
     colon="：",
     stop="。",
+    semicolon="；",
+    comma="、",
+    brackets=("（", "）"),
+    gap="",
 )  # fmt: skip
 
 _LABELS: Mapping[str, Labels] = {"en": _EN, "de": _DE, "fr": _FR, "es": _ES, "zh": _ZH, "ja": _JA}

@@ -81,7 +81,9 @@ def status_line(result: ResearchResult) -> str | None:
     if line is None:
         return None
     told = " ".join((result.error or "").split())
-    return line if not told or told == result.status else f"{line} {words.reason}{words.colon}{told}"
+    return (
+        line if not told or told == result.status else f"{line}{words.gap}{words.reason}{words.colon}{told}"
+    )
 
 
 # --- marks -------------------------------------------------------------------------------------------------
@@ -103,7 +105,7 @@ def legend(result: ResearchResult) -> str | None:
         if mark in used:
             name, meaning = _verdict_words(words, verdict)
             told.append(f"{mark} {name}{words.colon}{meaning}")
-    return "; ".join(told) + words.stop
+    return words.semicolon.join(told) + words.stop
 
 
 def verdict_name(result: ResearchResult, verdict: VerdictName) -> str:
@@ -148,7 +150,7 @@ def source_facts(source: ResultSource, result: ResearchResult) -> str:
         words.superseded_by.format(others=newer) if newer else "",
         "" if source.cited else words.not_cited,
     ]
-    return "; ".join(fact for fact in facts if fact)
+    return words.semicolon.join(fact for fact in facts if fact)
 
 
 def page_of(citation: Citation, result: ResearchResult) -> str:
@@ -199,29 +201,33 @@ def coverage_lines(result: ResearchResult) -> list[str]:
         words,
         ((words.questions, found.asked), (words.searches, found.searched)),
     )
-    kinds = ", ".join(f"{_outcome(words, name)} {count}" for name, count in sorted(outcomes(found).items()))
-    sources = "; ".join(
+    opens, shuts = words.brackets
+    kinds = words.comma.join(
+        f"{_outcome(words, name)} {count}" for name, count in sorted(outcomes(found).items())
+    )
+    sources = words.semicolon.join(
         f"{name}{words.colon}{number}"
         for name, number in (
             (words.found, found.found),
             (words.read, found.read),
-            (words.unusable, f"{found.blocked} ({kinds})" if kinds else found.blocked),
+            (words.unusable, f"{found.blocked}{opens}{kinds}{shuts}" if kinds else found.blocked),
             (words.cited, found.cited),
         )
     )
-    lines = [f"{counted} {sources}{words.stop} {_counts(words, ((words.quotes, len(result.citations)),))}"]
+    quoted = _counts(words, ((words.quotes, len(result.citations)),))
+    lines = [words.gap.join((counted, f"{sources}{words.stop}", quoted))]
     stated = [one for one in result.sentences if not states_nothing(one.text)]
     if stated:
         verdicts = Counter(one.verdict for one in stated)
         names: tuple[VerdictName, ...] = ("supported", "contradicted", "not_established", "not_checked")
-        told = ", ".join(f"{verdict_name(result, name)} {verdicts[name]}" for name in names)
-        lines.append(f"{words.sentences}{words.colon}{len(stated)} ({told}){words.stop}")
+        told = words.comma.join(f"{verdict_name(result, name)} {verdicts[name]}" for name in names)
+        lines.append(f"{words.sentences}{words.colon}{len(stated)}{opens}{told}{shuts}{words.stop}")
     lines += [f"{words.not_usable}{words.colon}{_blocked(words, one)}" for one in found.blocked_sources]
     return lines + [f"{words.open}{words.colon}{text}" for text in found.unresolved]
 
 
 def _counts(words: Labels, pairs: tuple[tuple[str, int], ...]) -> str:
-    return " ".join(f"{name}{words.colon}{number}{words.stop}" for name, number in pairs)
+    return words.gap.join(f"{name}{words.colon}{number}{words.stop}" for name, number in pairs)
 
 
 def _outcome(words: Labels, outcome: str) -> str:
@@ -234,12 +240,21 @@ def _blocked(words: Labels, one: Blocked) -> str:
     return f"{named}{words.colon}{_outcome(words, one.outcome)}{reason}"
 
 
-def made_by(result: ResearchResult) -> str:
-    """How the report was made, in two or three sentences."""
+def made_by(result: ResearchResult, *, said: bool = False) -> str:
+    """How the report was made, in a few sentences.
+
+    Args:
+        result: the result.
+        said: the writer has said itself that it only repeats passages, so that code need not say it again.
+    """
     words, known = labels_of(result), result.metadata
-    by = {"extraction": words.by_extraction, "record": words.by_record}.get(
-        str(known.get("written_by")), words.by_model
+    by = str(known.get("written_by"))
+    model = str(known.get("model") or "-")
+    wrote = {"extraction": words.by_extraction, "record": words.by_record}.get(by, words.by_model)
+    told = [] if said and by == "extraction" else [wrote.format(model=model)]
+    told.append(
+        words.by_code.format(
+            method=known.get("method") or "-", model=model, checks=known.get("checks_version") or "-"
+        )
     )
-    wrote = by.format(model=known.get("model") or "-", method=known.get("method") or "-")
-    rest = words.by_code.format(checks=known.get("checks_version") or "-")
-    return f"{wrote} {rest}" if words.stop == "." else wrote + rest
+    return words.gap.join(told)

@@ -70,7 +70,7 @@ def render_markdown(result: ResearchResult, draft: Report) -> str:
         for block in section.blocks:
             prose += [*_block(block), ""]
         if section.heading == words.made:
-            prose += [escaped(made_by(result)), ""]
+            prose += [escaped(made_by(result, said=True)), ""]
     listing = _sources(result)
     assert_two_way(_numbers(prose), [one.n for one in result.citations])
     assert_two_way(_numbers(listing), [one.n for one in result.citations])
@@ -147,7 +147,7 @@ def _sources(result: ResearchResult) -> list[str]:
         return [*lines, words.none_cited, ""]
     for source in result.sources:
         facts = source_facts(source, result)
-        told = f"; {escaped(facts, 'inside')}" if facts else ""
+        told = f"{words.semicolon}{escaped(facts, 'inside')}" if facts else ""
         title = escaped(shown_title(source))
         lines.append(f"- {title} ({_location(source)}){told}" if title else f"- {_location(source)}{told}")
         lines += [f"  - {_citation(one, result)}" for one in citations_of(result, source)]

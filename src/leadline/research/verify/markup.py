@@ -105,7 +105,8 @@ def plain(text: str) -> str:
             cleaned = rule.pattern.sub(rule.text, cleaned)
         if cleaned != text:
             cleaned = re.sub(r"\(\s*\)|\[\s*\]", "", cleaned)
-        cleaned = re.sub(r"\s+([.,;:!?])(?=\s|$)", r"\1", " ".join(cleaned.split()))
+            cleaned = re.sub(r"\s+([.,;:!?])(?=\s|$)", r"\1", " ".join(cleaned.split()))
+        cleaned = " ".join(cleaned.split())
         if cleaned == text:
             return text
         text = cleaned

@@ -49,6 +49,11 @@ def test_placeholders_are_refused(mark: str) -> None:
     assert "[" not in plain(mark)
 
 
+def test_spaces_before_punctuation_stay_where_nothing_was_taken_out() -> None:
+    assert plain("sans modèle : il dit « oui » ; non ?") == "sans modèle : il dit « oui » ; non ?"
+    assert plain("Sales rose [3] , then fell [4] .") == "Sales rose, then fell."
+
+
 @pytest.mark.case("R13")
 def test_a_link_with_reasoning_in_it_becomes_its_words() -> None:
     text = "[let me check (https://a.example) ok](https://b.example/x)"
