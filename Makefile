@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 QUESTION ?= How long may a visitor borrow the harbour museum's telescope, and what does it cost?
 OUT ?= out
 
-.PHONY: research test check format lint types imports tests bench evals cases lock clean
+.PHONY: research test format lint types imports tests bench evals cases docs lock clean
 
 $(VENV)/.run: pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)
@@ -49,6 +49,9 @@ evals: $(VENV)/.dev  ## answer quality on public documents found by LEADLINE_DAT
 
 cases: $(VENV)/.dev  ## CASES=DIR: which of the recorded failures have a test
 	$(BIN)/python tests/list_cases.py $(CASES)
+
+docs: $(VENV)/.dev  ## write docs/reference.md from the plugins and their configuration
+	$(BIN)/python docs/build_reference.py
 
 lock:  ## pin what a fresh environment resolves to
 	$(PYTHON) -m venv $(VENV)/lock

@@ -79,9 +79,7 @@ async def test_a_run_that_cannot_answer_is_a_tool_error_with_the_reason(
     researcher.unit = lambda request: call("structured_output", {"findings": "", "unresolved": ["all"]})
     async with (
         ProviderServer(agent_over(researcher)) as server,  # pyright: ignore[reportArgumentType]
-        Leadline(
-            model="local/fake", base_url=server.base_url, corpus=[corpus] if with_corpus else []
-        ) as app,
+        Leadline(model="local/fake", base_url=server.base_url, corpus=[corpus] if with_corpus else []) as app,
     ):
         reply = await app.agent(ASKED)
         session = await app.session(reply.session)

@@ -122,7 +122,7 @@ async def test_one_failed_unit_is_tried_once_more_and_makes_the_run_partial(
 
     def second_fails(request: Received) -> Behaviour:
         if "question 1?" in str(request.messages[1]["content"]):
-            return Behaviour("auth_error")
+            return Behaviour("invalid_request")
         return researcher.researched(request)
 
     researcher.unit = second_fails
@@ -354,3 +354,30 @@ async def test_the_log_says_what_the_result_says(
         if stored.ledger.plan
         else False
     )
+
+
+@pytest.mark.parametrize("fault", ["auth_error", "quota_exceeded"])
+async def test_a_model_that_cannot_be_used_fails_the_run_at_once_with_its_own_reason(
+    home: Path, corpus: Path, researcher: FakeResearcher, fault: str
+) -> None:
+    researcher.plan = lambda request: Behaviour(fault)  # pyright: ignore[reportArgumentType]
+    async with running(researcher) as (app, server):
+        result = await app.research(QUESTION, corpus=[corpus])
+        assert len(server.requests) == 1
+    assert result.status == "failed"
+    assert result.error is not None
+    assert "not found in" not in result.error
+    assert result.error.startswith("plan: ")
+
+
+async def test_where_every_unit_failed_the_reason_is_their_failure_and_not_that_nothing_was_found(
+    home: Path, corpus: Path, researcher: FakeResearcher
+) -> None:
+    researcher.units = 2
+    researcher.unit = lambda request: Behaviour("auth_error")
+    async with running(researcher) as (app, server):
+        result = await app.research(QUESTION, corpus=[corpus])
+        assert len(server.requests) == 3
+    assert result.status == "failed"
+    assert result.error is not None
+    assert "not found in" not in result.error

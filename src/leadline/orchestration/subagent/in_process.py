@@ -206,6 +206,7 @@ class InProcessRun:
             structured=captured.value if captured is not None else None,
             stop_reason=reason,
             diagnostic=None if diagnostic is None else bounded(diagnostic),
+            failure=end.failure if (end := self._child.last_turn_end) is not None else None,
             usage=usage_of(self._child.session),
         )
 

@@ -14,6 +14,7 @@ from leadline.kernel.services import Service
 
 if TYPE_CHECKING:
     from leadline.core.agent.agent import Agent
+    from leadline.core.llm.failure import LlmFailure
     from leadline.core.llm.jsonvalue import JsonObject, JsonValue
     from leadline.core.llm.request import ModelRef
     from leadline.core.tools.spec import Tool
@@ -80,6 +81,8 @@ class SubagentResult:
     stop_reason: StopReason
     diagnostic: str | None = None
     """Why it did not complete, at most 4,096 bytes of UTF-8."""
+    failure: LlmFailure | None = None
+    """Given where the model's provider failed, so that the child's work says nothing about its task."""
     usage: Usage = field(default_factory=Usage)
     """Tokens of all the child's model calls, failed attempts included, its own children left out."""
 

@@ -21,6 +21,9 @@ from leadline.research.evidence.shelf import SourceShelf, UnitSources
 from leadline.research.methods.seam import Phase, RoleAnswer, RoleCall
 from leadline.research.roles.prompts import persona
 
+_UNREACHABLE = frozenset({"AUTH", "MISSING_CREDENTIAL", "QUOTA", "NOT_FOUND", "GAVE_UP"})
+"""Failures of a provider that outlast the retries inside a call."""
+
 _PHASES: dict[str, Phase] = {"completed": "completed", "max-tokens": "partial", "aborted": "cancelled"}
 
 
@@ -133,7 +136,13 @@ def _answer(call: RoleCall, child: SubagentRun, result: SubagentResult) -> RoleA
     if status in ("completed", "partial") and result.structured is None:
         status = "failed"
     error = None if status == "completed" else _why(call, result)
-    return RoleAnswer(status=status, value=result.structured, error=error, child=child.session_id)
+    return RoleAnswer(
+        status=status,
+        value=result.structured,
+        error=error,
+        unreachable=status == "failed" and result.failure is not None and result.failure.code in _UNREACHABLE,
+        child=child.session_id,
+    )
 
 
 def _why(call: RoleCall, result: SubagentResult) -> str:

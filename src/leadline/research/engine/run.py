@@ -127,6 +127,7 @@ class ResearchRun:
         except Exception as defect:  # noqa: BLE001 - told to whoever awaits the result
             self._ctx.report(defect, f"run {self.id}")
             self._defect = defect
+        self._parts.record.close()
         self._settled.set()
 
     # --- what a method uses ---

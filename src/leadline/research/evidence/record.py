@@ -8,7 +8,6 @@ import anyio
 
 from leadline.core.session.events import Event
 from leadline.core.session.log import Session
-from leadline.research.events import Ended
 from leadline.research.ledger.ledger import Ledger
 
 
@@ -20,6 +19,7 @@ class RunRecord:
         self.ledger = Ledger()
         self._facts: list[Event] = []
         self._grown = anyio.Event()
+        self._closed = False
 
     def append(self, event: Event) -> None:
         """Write a fact; it is in the log and in the ledger when this returns.
@@ -30,6 +30,14 @@ class RunRecord:
         self.session.append(event)
         self.ledger.add(event)
         self._facts.append(event)
+        self._tell()
+
+    def close(self) -> None:
+        """Let followers go, also those of a run whose end could not be written. Idempotent."""
+        self._closed = True
+        self._tell()
+
+    def _tell(self) -> None:
         self._grown.set()
         self._grown = anyio.Event()
 
@@ -41,6 +49,6 @@ class RunRecord:
                 fact = self._facts[at]
                 at += 1
                 yield fact
-                if isinstance(fact, Ended):
-                    return
+            if self._closed:
+                return
             await self._grown.wait()

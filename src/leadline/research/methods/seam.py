@@ -57,6 +57,8 @@ class RoleAnswer:
     status: Phase
     value: JsonValue = None
     error: str | None = None
+    unreachable: bool = False
+    """Whether it failed because the model cannot be used: asking again at once would fail the same way."""
     child: str | None = None
     """Session of the role, for the record."""
 

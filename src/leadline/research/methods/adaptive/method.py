@@ -41,14 +41,20 @@ class Adaptive:
         self._max_parallel_units = max_parallel_units
 
     async def run(self, run: Run) -> MethodResult:
-        plan = await self._plan(run)
+        planned = await self._plan(run)
+        if isinstance(planned, MethodResult):
+            return planned
+        return await self._follow(run, planned)
+
+    async def _follow(self, run: Run, plan: CheckedPlan) -> MethodResult:
         await self._research(run, plan)
         if not run.ledger.quotes:
             return MethodResult(status="failed", error=nothing_found(run))
         run.relate_versions()
         return await self._write(run, plan)
 
-    async def _plan(self, run: Run) -> CheckedPlan:
+    async def _plan(self, run: Run) -> CheckedPlan | MethodResult:
+        """The plan, or the end of the run where no model can be asked at all."""
         request = run.request
         data = PlanningData(
             question=request.question,
@@ -69,6 +75,8 @@ class Adaptive:
                 schema=PLAN_SCHEMA,
             )
         )
+        if answer.unreachable:
+            return MethodResult(status="failed", error=answer.error)
         if answer.status == "completed":
             plan = check_plan(msgspec.convert(answer.value, Plan), request)
         else:
@@ -107,7 +115,7 @@ class Adaptive:
         answer = RoleAnswer(status="failed")
         for _ in range(UNIT_ATTEMPTS):
             answer = await run.ask(call)
-            if answer.status in ("completed", "partial"):
+            if answer.status in ("completed", "partial") or answer.unreachable:
                 break
         run.append(_unit_ended(unit, answer))
 
@@ -187,12 +195,15 @@ def synthesis_data(run: Run, plan: CheckedPlan) -> SynthesisData:
 
 
 def nothing_found(run: Run) -> str:
-    """Why there is no report: where was looked, with what, and what stood in the way."""
+    """Why there is no report: what kept every unit from its work, or where was looked in vain."""
     ledger = run.ledger
+    states = ledger.units.values()
+    if states and all(state.status == "failed" for state in states):
+        return "; ".join(dict.fromkeys(state.error or f"unit {state.unit.id} failed" for state in states))
     where = ", ".join(run.corpus_names) or "no source was given"
     queries = list(dict.fromkeys(search.query for search in ledger.searches))
     tried = f"{len(queries)} search(es) and {len(ledger.reads)} read(s)"
-    errors = [state.error for state in ledger.units.values() if state.error]
+    errors = [state.error for state in states if state.error]
     told = f"not found in {where}: {run.request.question} ({tried} gave no evidence"
     return f"{told}; {'; '.join(dict.fromkeys(errors))})" if errors else f"{told})"
 
