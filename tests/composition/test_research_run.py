@@ -381,3 +381,19 @@ async def test_where_every_unit_failed_the_reason_is_their_failure_and_not_that_
     assert result.status == "failed"
     assert result.error is not None
     assert "not found in" not in result.error
+
+
+async def test_a_report_that_cites_nothing_on_record_gives_way_to_the_evidence(
+    home: Path, corpus: Path, researcher: FakeResearcher
+) -> None:
+    def writes(request: Received) -> Behaviour:
+        leaf = {"text": "It depends.", "evidence": ["u7.e7"], "label": "analysis"}
+        section = {"heading": "h", "blocks": [{"kind": "paragraph", "sentences": [leaf]}]}
+        return call("structured_output", {"title": "t", "sections": [section]})
+
+    researcher.writer = writes
+    async with running(researcher) as (app, _):
+        result = await app.research(QUESTION, corpus=[corpus])
+    assert result.status == "partial"
+    assert result.citations
+    assert HOTEL in result.report

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from leadline.core.llm.jsonvalue import JsonValue
 from leadline.research.events import Report
-from leadline.research.ledger.ledger import Ledger
+from leadline.research.ledger.ledger import Ledger, leaves
 from leadline.research.report.draft import check_report, clean_report, parse_report, report_errors
 
 ADVICE_ROUNDS = 2
@@ -33,10 +33,13 @@ class WriterGate:
         return report_errors(report, self._ledger) if self._handed_in <= ERROR_ROUNDS else ()
 
     def accepted(self, value: JsonValue) -> tuple[Report | None, Sequence[str]]:
-        """The report, fit to be rendered, and notes on what was taken out of it; None if nothing is left."""
+        """The report, fit to be rendered, and notes on what was taken out of it; None if nothing is left
+        that evidence carries."""
         report, errors = parse_report(value)
         if report is None:
             return None, errors
         cleaned, notes = clean_report(report, self._ledger)
         left = report_errors(cleaned, self._ledger)
+        if not left and not any(leaf.evidence for _, leaf in leaves(cleaned)):
+            left = ["the writer cited no evidence that is on record"]
         return (None, left) if left else (cleaned, notes)
