@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from leadline.version import __version__
 from leadline.core.session.blobs import Blobs
 from leadline.core.session.codec import Logged, recompose
 from leadline.core.session.errors import BlobDamaged, BlobMissing, EventUndecodable
@@ -21,6 +20,7 @@ from leadline.research.report.build import build_result, result_of
 from leadline.research.report.evidence_list import evidence_list
 from leadline.research.report.result import ResearchResult
 from leadline.research.verify.judge import judge
+from leadline.version import __version__
 
 _TYPES = {kind.TYPE: kind for kind in RESEARCH_EVENTS}
 
@@ -58,9 +58,10 @@ class StoredRun:
         ledger = self.ledger
         if ledger.draft is None and ledger.quotes:
             ledger.add(Drafted(report=evidence_list(ledger)))
-        if ledger.draft is not None and not ledger.verdicts:
+        if ledger.draft is not None:
             for verdict in judge(ledger.draft, ledger, self.texts):
-                ledger.add(verdict)
+                if ledger.verdict(verdict.sentence) is None:
+                    ledger.add(verdict)
         return build_result(
             ledger,
             self.texts,

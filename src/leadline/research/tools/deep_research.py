@@ -72,7 +72,7 @@ def deep_research_tool(ctx: Context, config: Config) -> Tool:
         if result.status in ("failed", "cancelled"):
             return _failed(f"The research {result.status}: {result.error}")
         agent.inject(agent.message(RELAY, MessageSource("plugin", NAME, "instructions")))
-        return ToolOutput(msgspec.to_builtins(result), _relayed(result))
+        return ToolOutput(msgspec.to_builtins(result), result.report)
 
     return Tool(
         name=NAME,
@@ -122,12 +122,6 @@ def human_words(session: Session, root_call: str) -> str:
 
 def _is_call(logged: Sequence[Logged], at: int, root_call: str) -> bool:
     return logged[at].type == ToolCalled.TYPE and logged[at].as_(ToolCalled).call_id == root_call
-
-
-def _relayed(result: ResearchResult) -> str:
-    if result.status == "completed":
-        return result.report
-    return f"> This report is {result.status}: {result.error or 'parts of the question were not reached'}\n\n{result.report}"
 
 
 def _failed(message: str) -> ToolOutput:
