@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from inspect import isawaitable
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, cast
 
-from anyio import CancelScope, Event
+from anyio import CancelScope, Event, get_cancelled_exc_class
 from anyio.lowlevel import checkpoint
 
-from leadline.kernel.errors import FiberInactive
+from leadline.kernel.errors import FiberInactive, PluginFailed
 
 T = TypeVar("T")
 Undo = Callable[[], Awaitable[None] | None]
@@ -69,17 +69,37 @@ _undoing: ContextVar[frozenset[Effect]] = ContextVar("_undoing", default=frozens
 
 
 async def run_work(work: Work, fn: Callable[[], Awaitable[T]]) -> tuple[T] | None:
-    """The result of `fn` in a 1-tuple, or None if it was interrupted."""
+    """The result of `fn` in a 1-tuple, or None if it was interrupted.
+
+    Raises:
+        PluginFailed: `fn` raised what would end the program.
+        as `fn`.
+    """
     if work.interrupted:
         return None
     token, undoing = _work.set(work), _undoing.set(frozenset())
     try:
         with work.scope:
             return (await fn(),)
+    except (Exception, get_cancelled_exc_class()):
+        raise
+    except BaseException as error:
+        if isinstance(error, GeneratorExit) or _asks_to_stop(error):
+            raise
+        # What ends a program, such as sys.exit, ends only the plugin code that raised it.
+        raise PluginFailed(f"{type(error).__name__}: {error}") from error
     finally:
         _work.reset(token)
         _undoing.reset(undoing)
     return None
+
+
+def _asks_to_stop(error: BaseException) -> bool:
+    """Whether a person or a cancellation is in it, which nobody may swallow."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return any(_asks_to_stop(one) for one in group.exceptions)
+    return isinstance(error, (KeyboardInterrupt, get_cancelled_exc_class()))
 
 
 def interrupted() -> bool:

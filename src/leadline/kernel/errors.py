@@ -9,7 +9,7 @@ LeadlineError
     ├── UnknownName             a restriction names what is not there
     ├── CallNextTwice           middleware continued more than once, or too late
     ├── ListenerGone            a listener was unloaded while its call was in flight
-    ├── PluginFailed            a plugin broke its own declaration
+    ├── PluginFailed            a plugin broke its own declaration, or raised what would end the program
     ├── ConfigError             a configuration value, row or patch that cannot be used
     ├── BootFailed              enabled rows that did not become active
     └── ReloadFailed            a reload that was refused or rolled back
@@ -68,7 +68,7 @@ class ListenerGone(KernelError):
 
 
 class PluginFailed(KernelError):
-    """A plugin did not keep what it declares."""
+    """A plugin did not keep what it declares, or raised what would end the program, such as SystemExit."""
 
 
 class ConfigError(KernelError):

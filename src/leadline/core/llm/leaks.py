@@ -79,7 +79,7 @@ class LeakFilter:
             at = held.find(opening)
             while at >= 0:
                 after = held[at + len(opening) :].lstrip()
-                if not after or after[0] in "{[<":
+                if not after or after[0] in "{[<" or opening.endswith("="):
                     return _before_scraps(held, at)
                 at = held.find(opening, at + 1)
         end = len(held) - self._partial(held)
@@ -171,7 +171,7 @@ def _find_leak(text: str, rules: LeakRules) -> _Leak | None:
         try:
             value, end = _JSON.raw_decode(rest)
         except ValueError:
-            return _Leak(start, ()) if _names_a_tool(rest, pair[1], rules) else None
+            return _Leak(start, ()) if _names_a_tool(pair[0][-1] + rest, pair[1], rules) else None
         found = _calls_in(value, rules)
         if found is None:
             return None

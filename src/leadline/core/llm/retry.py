@@ -10,6 +10,8 @@ from typing import TypeAlias
 
 from leadline.core.llm.failure import LlmFailure, Stop, Wait
 
+_YEAR_S = 365 * 86400.0
+
 
 @dataclass(frozen=True, slots=True)
 class Delay:
@@ -94,6 +96,8 @@ def _sentence(text: str) -> str:
 
 def duration(seconds: float) -> str:
     """``seconds`` for people: ``45 s``, ``3 min 20 s``, ``3 h 6 min``."""
+    if seconds >= _YEAR_S:
+        return "more than a year"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

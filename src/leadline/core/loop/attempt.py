@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Literal
 
 from leadline.core.agent.signals import AttemptReset, Streamed
 from leadline.core.llm.assembler import Assembler, Completion
-from leadline.core.llm.stream import ReasoningDelta, TextDelta
+from leadline.core.llm.failure import Stop
+from leadline.core.llm.stream import Finish, ReasoningDelta, TextDelta, ToolCallDelta
+from leadline.core.llm.wire import encode_text
+from leadline.core.session.codec import MAX_EVENT_BYTES
 from leadline.core.session.events import AssistantChunk
 
 if TYPE_CHECKING:
@@ -24,6 +27,10 @@ if TYPE_CHECKING:
 
 CHUNK_CHARS = 4096
 CHUNK_SECONDS = 1.0
+CHUNK_MOST_CHARS = MAX_EVENT_BYTES // 8
+"""More than this never stands in one chunk: a character takes at most six bytes of JSON."""
+MAX_ANSWER_BYTES = MAX_EVENT_BYTES - 64 * 1024
+"""Ceiling on the content of one answer as JSON: it has to fit into an event of the log."""
 
 
 @dataclass
@@ -54,13 +61,24 @@ class Attempt:
         self._turn = turn
         self._step = step
         self._assembler = Assembler(producer=model, call_prefix=f"t{turn}s{step}", taken_ids=taken_ids)
+        self._chars = 0
         self._channels: dict[Literal["text", "reasoning"], _Channel] = {}
         self._flushed_at = clock.monotonic()
 
     @property
     def completion(self) -> Completion:
-        """What arrived so far, or in the end."""
-        return self._assembler.completion()
+        """What arrived so far, or in the end; a failure without content where it is too long to be logged."""
+        made = self._assembler.completion()
+        if self._chars <= MAX_ANSWER_BYTES // 6:
+            return made
+        if self._chars <= MAX_ANSWER_BYTES and len(encode_text(made.content)) <= MAX_ANSWER_BYTES:
+            return made
+        too_long = Stop(
+            "UNSUPPORTED",
+            f"the answer is longer than the {MAX_ANSWER_BYTES >> 20} MiB that one answer may have",
+            next_step="set max_tokens, or ask for smaller pieces",
+        )
+        return Completion((), made.usage, Finish("error", too_long))
 
     async def run(self, call: PreparedCall, idempotency_key: str) -> Completion:
         """Make the attempt; a provider's failure is in the completion."""
@@ -72,9 +90,13 @@ class Attempt:
                     self._keep("text", event.text)
                 elif isinstance(event, ReasoningDelta):
                     self._keep("reasoning", event.text)
+                elif isinstance(event, ToolCallDelta):
+                    self._chars += len(event.arguments)
                 if Streamed in listeners:
                     ctx.notice(Streamed(self._agent, self._turn, self._step, self.number, event))
-        return self._assembler.completion()
+                if self._chars > MAX_ANSWER_BYTES:
+                    break
+        return self.completion
 
     def reset(self) -> None:
         """Tell viewers that what they saw of this attempt counts for nothing."""
@@ -88,19 +110,21 @@ class Attempt:
             channel = self._channels[name] = _Channel()
         channel.parts.append(text)
         channel.chars += len(text)
+        self._chars += len(text)
         if channel.chars >= CHUNK_CHARS or self._clock.monotonic() - self._flushed_at >= CHUNK_SECONDS:
             self._flush()
 
     def _flush(self) -> None:
         for name, channel in self._channels.items():
-            if channel.chars:
+            text = "".join(channel.parts)
+            for at in range(0, len(text), CHUNK_MOST_CHARS):
                 self._agent.session.append(
                     AssistantChunk(
                         turn=self._turn,
                         step=self._step,
                         attempt=self.number,
                         channel=name,
-                        text="".join(channel.parts),
+                        text=text[at : at + CHUNK_MOST_CHARS],
                     )
                 )
         self._channels.clear()

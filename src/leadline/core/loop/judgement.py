@@ -39,7 +39,7 @@ class Answer:
     leaked_call: bool
     """Whether it ends with a tool call written as text."""
     max_tokens: int | None
-    """The ceiling on output that the request had."""
+    """The ceiling on output that the request had, else how many tokens the provider says were written."""
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,7 @@ class Turn:
                 text=bool(completion.text.strip()),
                 calls=tuple(call.name for call in calls),
                 leaked_call=completion.finish.leaked_call,
-                max_tokens=self._asking.max_tokens,
+                max_tokens=self._asking.max_tokens or completion.usage.completion,
             ),
         )
         if not completion.tool_calls:

@@ -46,7 +46,7 @@ class ToolOutcome:
     """What the model reads; sanitised, never empty."""
 
     value: bytes
-    """The result for programs, as canonical JSON."""
+    """The result for programs, as canonical JSON; null where it is too large for the log."""
 
     is_error: bool = False
     error_code: str | None = None

@@ -31,6 +31,8 @@ from leadline.core.tools.spec import ToolOutput
 from leadline.kernel.context import Context
 from leadline.kernel.services import Service
 
+MAX_VALUE_BYTES = 4 * 1024 * 1024
+"""A value with more bytes of JSON than this is not logged; what the model reads tells what was left out."""
 EMPTY = "(no output)"
 """What a model reads where a tool said nothing: nothing empty goes on a wire."""
 
@@ -108,6 +110,8 @@ class ToolPipeline(Service, key="tool-pipeline"):
     async def closed(self, flight: Flight, output: ToolOutput) -> ToolOutcome:
         """The outcome of `output` without asking listeners."""
         content, value = sanitise(_rendered(output)), canonical(output.value)
+        if len(value) > MAX_VALUE_BYTES:
+            value = b"null"
         blob = await _stored(flight.call.ctx, content) if len(content) > self.max_result_chars else None
         shown, truncation = bounded(content, self.max_result_chars, blob)
         return ToolOutcome(

@@ -98,7 +98,7 @@ def import_plugin(target: str) -> Mountable:
         raise ConfigError(f"{target!r} names no plugin; write import.path:name")
     try:
         module = importlib.import_module(path)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigError(f"cannot import {path}: {type(error).__name__}: {error}; check the path") from error
     found = getattr(module, name, None)
     if found is None:

@@ -8,6 +8,7 @@ import msgspec
 
 from leadline.capabilities.models.providers.failures import event_failure
 from leadline.capabilities.models.providers.lookup import (
+    JsonReader,
     as_count,
     as_list,
     as_object,
@@ -39,6 +40,7 @@ class ChatDecoder:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
+        self._reader = JsonReader()
         self._usage_roots = frozenset(path.partition(".")[0] for path in profile.usage.paths)
         self._reason: str | None = None
         self._refusal = False
@@ -56,24 +58,29 @@ class ChatDecoder:
         """Whether the provider has said why it ends, so that little can be missing."""
         return self._reason is not None
 
-    def feed(self, data: str) -> list[StreamEvent]:
-        """The events of one server-sent event."""
+    def feed(self, data: str, event: str = "message") -> list[StreamEvent]:
+        """The events of one server-sent event, given its data and its type."""
         if self._ended or not data.strip():
             return []
         if data.strip() == DONE:
             return self._end(done=True)
         try:
-            chunk: object = msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeEncodeError):
+            chunk = self._reader.read(data)
+        except ValueError:
             return self._fail(_malformed(f"the stream holds an event that is not JSON: {data[:80]!r}"))
+        if event == "error":
+            return self._fail(event_failure(self._profile, as_object(chunk).get("error") or chunk))
         return self._chunk(chunk)
 
     def whole(self, body: bytes) -> list[StreamEvent]:
         """The events of a reply that came in one piece, the end included."""
         try:
-            reply: object = msgspec.json.decode(body)
-        except msgspec.DecodeError:
+            reply = self._reader.read(body)
+        except ValueError:
             return self._fail(_malformed("the reply is not JSON"))
+        members = as_object(reply)
+        if "choices" not in members and (as_text(members.get("message")) or as_text(members.get("detail"))):
+            return self._fail(event_failure(self._profile, members))
         events = self._chunk(reply)
         return events if self._ended else [*events, *self._end(done=True)]
 
@@ -95,6 +102,8 @@ class ChatDecoder:
             return self._fail(_malformed("the stream holds an event that is not an object, or an empty one"))
         choice = as_object(next(iter(as_list(members.get("choices"))), None))
         error = members.get("error") or choice.get("error")
+        if members.get("object") == "error":
+            error = error or members
         if error:
             return self._fail(event_failure(self._profile, error))
         if not self._usage_roots.isdisjoint(members):
@@ -117,6 +126,8 @@ class ChatDecoder:
             self._refusal = True
             yield TextDelta(refusal)
         calls = as_list(delta.get("tool_calls"))
+        if not calls and (function := as_object(delta.get("function_call"))):
+            calls = [{"function": function}]
         for position, call in enumerate(calls):
             yield _fragment(as_object(call), position if len(calls) > 1 else None)
 
@@ -165,8 +176,8 @@ def _content(content: object) -> Iterable[StreamEvent]:
         if content:
             yield TextDelta(content)
         return
-    for item in as_list(content):
-        part = as_object(item)
+    for item in as_list(content) or [content]:
+        part = {"text": item} if isinstance(item, str) else as_object(item)
         if text := as_text(part.get("text")):
             yield TextDelta(text)
         thought = part.get("thinking")

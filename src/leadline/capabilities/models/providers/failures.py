@@ -9,17 +9,20 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from leadline.capabilities.models.providers.lookup import as_count, as_object, as_text
+from leadline.capabilities.models.providers.lookup import JsonReader, as_count, as_list, as_object, as_text
 from leadline.capabilities.models.providers.profiles import Profile
 from leadline.core.llm.failure import LlmFailure, Stop, Wait
 
 _LONGEST_MESSAGE = 500
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
-_PROSE_WAIT = re.compile(
-    r"(?:try again|retry|available again|resets?) (?:in|after) "
-    r"(?:(\d+) ?h(?:ours?)?)? ?(?:(\d+) ?m(?:in(?:utes?)?)?)? ?(?:(\d+(?:\.\d+)?) ?s(?:ec(?:onds?)?)?)?\b",
-    re.IGNORECASE,
+_TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
+_TAG = re.compile(r"<[^>]*>?")
+_LENGTH = (
+    r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|d(?:ays?)?|h(?:ours?|rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])"
 )
+_PROSE_WAIT = re.compile(
+    rf"(?:try again|retry|available again|resets?) (?:in|after) ((?:{_LENGTH}[ ,]*(?:and )?)+)", re.IGNORECASE
+)
+_SECONDS = {"ms": 0.001, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _WAIT_STATUS = frozenset((408, 409, 425, 429))
 
 
@@ -46,6 +49,7 @@ def event_failure(profile: Profile, error: object) -> LlmFailure:
     members = as_object(error)
     text = (
         as_text(members.get("message"))
+        or as_text(members.get("detail"))
         or as_text(error)
         or "the provider reported an error without a message"
     )
@@ -101,10 +105,10 @@ def retry_after_s(headers: Mapping[str, str], text: str, now: float) -> float | 
         seconds = _number(value)
         return seconds if seconds is not None else _until(value, now)
     found = _PROSE_WAIT.search(text)
-    if found is None or not any(found.groups()):
+    if found is None:
         return None
-    hours, minutes, seconds_text = (float(group or 0) for group in found.groups())
-    return hours * 3600 + minutes * 60 + seconds_text
+    lengths = re.findall(_LENGTH, found[1].lower())
+    return sum(float(number) * (_SECONDS.get(unit) or _SECONDS[unit[0]]) for number, unit in lengths)
 
 
 def _number(text: str) -> float | None:
@@ -129,9 +133,10 @@ def _said(body: bytes, content_type: str) -> tuple[str, list[str]]:
     if looks_like_html(content_type, text):
         return html_title(text), []
     try:
-        value = as_object(msgspec.json.decode(body))
-    except msgspec.DecodeError:
+        read = JsonReader().read(body)
+    except ValueError:
         return text, []
+    value = as_object(next(iter(as_list(read)), read))
     error = value.get("error")
     inner = as_object(error) or value
     message = as_text(error) or next(
@@ -146,9 +151,10 @@ def looks_like_html(content_type: str, text: str) -> bool:
 
 
 def html_title(text: str) -> str:
-    """The title of a web page; empty when it has none."""
+    """The title of a web page, also of one that is cut off; the words on it when it has none."""
     found = _TITLE.search(text)
-    return shortened(html.unescape(found.group(1))) if found else ""
+    title = found.group(1).strip() if found else ""
+    return shortened(html.unescape(title or _TAG.sub(" ", text)))
 
 
 def shortened(text: str) -> str:

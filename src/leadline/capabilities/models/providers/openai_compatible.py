@@ -176,6 +176,7 @@ class _Exchange:
         self._decoder = ChatDecoder(route.profile)
         self._headers = reply.headers
         self._media_type = self._headers.get("content-type", "").partition(";")[0].strip().lower()
+        self._begun = False
         self.ended = False
 
     async def advance(self) -> Sequence[StreamEvent]:
@@ -183,16 +184,26 @@ class _Exchange:
         if self._reply.status != 200:
             self.ended = True
             return [Finish("error", await self._http_failure())]
-        if self._media_type != "text/event-stream":
-            self.ended = True
-            body = await self._reply.read_all(self._profile.idle_timeout_s, _BODY_LIMIT)
-            return _whole(self._decoder, body, self._media_type, self._profile.base_url)
         data = await self._reply.read(self._patience_s())
+        if not self._begun:
+            self._begun = True
+            if not isinstance(data, Wait) and not self._is_stream(data):
+                self.ended = True
+                rest = await self._reply.read_all(self._profile.idle_timeout_s, _BODY_LIMIT)
+                body = rest if isinstance(rest, Wait) else data + rest
+                return _whole(self._decoder, body, self._media_type, self._profile.base_url)
         events = self._taken(data)
         if self._decoder.ended:
             self.ended = True
             await self._drain()
         return events
+
+    def _is_stream(self, beginning: bytes) -> bool:
+        """Whether the body is a stream of events: its first bytes say so before its media type does."""
+        words = beginning.lstrip()
+        if self._media_type == "text/event-stream":
+            return not words.startswith(b"{")
+        return words.startswith((b"data:", b"event:", b":"))
 
     async def _http_failure(self) -> LlmFailure:
         body = await self._reply.read_all(self._profile.idle_timeout_s, _ERROR_BODY_LIMIT)
@@ -209,7 +220,7 @@ class _Exchange:
             return self._decoder.cut(data)
         if not data:
             return self._decoder.close()
-        return [event for part in self._sse.feed(data) for event in self._decoder.feed(part.data)]
+        return [event for part in self._sse.feed(data) for event in self._decoder.feed(part.data, part.event)]
 
     async def _drain(self) -> None:
         """Read what little may follow the end, so that the connection can be used again."""
@@ -224,7 +235,7 @@ def _whole(decoder: ChatDecoder, body: bytes | Wait, media_type: str, base_url: 
         return decoder.cut(body)
     if not body.strip():
         return decoder.cut(Wait("EMPTY_RESPONSE", "the provider answered with an empty body", status=200))
-    if media_type.endswith("json"):
+    if media_type.endswith("json") or media_type == "text/event-stream":
         return decoder.whole(body)
     text = body[:_ERROR_BODY_LIMIT].decode("utf-8", "replace")
     what = (
