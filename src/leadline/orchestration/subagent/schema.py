@@ -12,6 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Protocol, cast
 
+import msgspec
+
+from leadline.core.tools.shape import breach
 from leadline.orchestration.subagent.errors import OutputSchemaError
 
 if TYPE_CHECKING:
@@ -126,7 +129,7 @@ def _root_problems(plain: object) -> list[str]:
 def _meta_problems(plain: object) -> list[str]:
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - 20 ms of modules that most runs do not need
 
-    if not isinstance(plain, dict):
+    if not isinstance(plain, dict) or breach(msgspec.json.encode(plain)) is None:
         return []
     meta = _checker(cast("dict[str, object]", Draft202012Validator.META_SCHEMA))
     errors = sorted(meta.iter_errors(cast("object", plain)), key=lambda error: error.json_path)
