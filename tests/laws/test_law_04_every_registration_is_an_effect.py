@@ -8,19 +8,21 @@ import tempfile
 import threading
 from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 import anyio
 import pytest
 
-from leadline.core.agent.signals import PreStep, StepDecision, TurnEnded
+from leadline.core.agent.signals import TurnEnded
 from leadline.core.llm.adapter import Models
 from leadline.core.prompt.sections import PromptSections
 from leadline.core.session.events import Event
 from leadline.core.session.registry import EventTypes
 from leadline.core.session.store import SessionStore
 from leadline.core.tools.function import tool_from_function
+from leadline.core.tools.invocation import ToolInvocation
 from leadline.core.tools.policy import PreExecute
 from leadline.core.tools.registry import ToolRegistry
 from leadline.kernel.context import Context
@@ -30,8 +32,9 @@ from leadline.kernel.services import Service
 from leadline.research.methods.adaptive.method import Adaptive
 from leadline.research.methods.seam import Methods
 from leadline.testing.provider_server.behaviours import Behaviour
+from leadline.testing.provider_server.server import Received
 from leadline.testing.scripted import ScriptedModel
-from tests.composition.conftest import FakeResearcher
+from tests.composition.conftest import FakeResearcher, call
 from tests.laws.conftest import QUESTION, running
 
 pytestmark = pytest.mark.anyio
@@ -94,36 +97,43 @@ class OtherMethod(Adaptive):
     name = "other"
 
 
-async def everything(ctx: Context, config: None) -> None:
+@dataclass(frozen=True)
+class Heard:
+    """What the plugin was told, by whoever tells it."""
+
+    told: list[str] = field(default_factory=list[str])
+
+
+async def everything(ctx: Context, config: Heard) -> None:
     """Register one of each thing that the shipped profile takes."""
+
+    async def policy(signal: PreExecute) -> None:
+        config.told.append("policy")
+
+    def guard(call: ToolInvocation) -> None:
+        config.told.append("guard")
 
     async def remark(text: str) -> str:
         """Say something."""
         return text
 
-    async def decide(signal: PreStep, call_next: object) -> StepDecision:
-        raise AssertionError
-
     ctx.provide(Remark, Remark())
     ctx.get(ToolRegistry).register(ctx, tool_from_function(remark))
-    ctx.get(ToolRegistry).guard(ctx, "nothing", lambda call: None)
+    ctx.get(ToolRegistry).guard(ctx, "nothing", guard)
     ctx.get(PromptSections).section(ctx, "remark", 50, "Remarks are welcome.")
     ctx.get(Models).register(ctx, ScriptedModel(provider="other"))
     ctx.get(EventTypes).register(ctx, Remarked)
-    ctx.get(SessionStore).veto(ctx, lambda before: None)
+    ctx.get(SessionStore).veto(ctx, lambda before: config.told.append("veto"))
     ctx.get(Methods).register(ctx, OtherMethod(1))
-    ctx.on(TurnEnded, lambda signal: None)
-    ctx.on(PreExecute, nothing_against)
+    ctx.on(TurnEnded, lambda signal: config.told.append("turn"))
+    ctx.on(PreExecute, policy)
     ctx.spawn(anyio.sleep_forever, name="remarking")
-
-
-async def nothing_against(signal: PreExecute) -> None:
-    """No opinion."""
 
 
 PLUGIN = Plugin(
     "everything",
     everything,
+    config=lambda mapping: Heard(),
     needs=(ToolRegistry, PromptSections, Models, EventTypes, SessionStore, Methods),
     provides=(Remark,),
 )
@@ -132,23 +142,31 @@ PLUGIN = Plugin(
 async def test_one_of_each_registration_is_gone_with_its_plugin_and_the_model_sees_none_of_it(
     home: Path,
 ) -> None:
-    async with running(lambda request: Behaviour(text="ok")) as (app, server):
+    def answer(request: Received) -> Behaviour:
+        done = request.messages[-1]["role"] == "tool"
+        return Behaviour(text="done") if done else call("remark", {"text": "well"})
+
+    async with running(answer) as (app, server):
         await app.agent("before")
         before = app.ctx.kernel.snapshot()
-        fiber = await app.ctx.mount(PLUGIN)
+        heard = Heard()
+        fiber = await app.ctx.mount(PLUGIN, heard)
         assert fiber.state is State.ACTIVE
         assert len(before.difference(app.ctx.kernel.snapshot())) >= 8
         await app.agent("during")
-        assert "remark" in server.requests[-1].tools
+        assert server.requests[-1].tools == ("deep_research", "remark")
+        assert {*heard.told} == {"policy", "guard", "veto", "turn"}
         await fiber.dispose()
         assert before.difference(app.ctx.kernel.snapshot()) == []
+        heard.told.clear()
         await app.agent("before")
-        assert server.requests[-1].raw == server.requests[0].raw
-        assert app.ctx.get(Models).providers == tuple(sorted({*app.ctx.get(Models).providers} - {"other"}))
+        assert heard.told == []
+        assert server.requests[-2].raw == server.requests[0].raw
+        assert "other" not in app.ctx.get(Models).providers
         assert app.ctx.get(Methods).names == ("adaptive",)
         assert app.ctx.get(EventTypes).get(Remarked.TYPE) is None
         # It can be mounted again: nothing that it left makes its names taken.
-        await (await app.ctx.mount(PLUGIN)).dispose()
+        await (await app.ctx.mount(PLUGIN, heard)).dispose()
 
 
 async def test_disposal_goes_backwards_and_to_the_end_though_parts_of_it_fail(home: Path) -> None:
@@ -175,7 +193,7 @@ async def test_disposal_goes_backwards_and_to_the_end_though_parts_of_it_fail(ho
 
 async def test_a_plugin_that_fails_half_way_leaves_nothing_of_the_half(home: Path) -> None:
     async def apply(ctx: Context, config: None) -> None:
-        await everything(ctx, config)
+        await everything(ctx, Heard())
         raise ValueError("no further")
 
     async with running(lambda request: Behaviour(text="ok")) as (app, _):

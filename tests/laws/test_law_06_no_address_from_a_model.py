@@ -94,7 +94,9 @@ async def test_no_address_or_mark_of_a_model_reaches_the_report(
         question = "What may a hotel night cost?"
         asked = [
             {"title": f"caps {hostile}", "question": question, "objective": "o"},
-            {"title": f"caps {hostile}", "question": f"{question} {hostile}", "objective": hostile},
+            {"title": f"caps {hostile}", "question": f"{question} And {hostile}?", "objective": hostile},
+            {"title": f"caps {hostile}", "question": f"{question} And {hostile}?", "objective": hostile},
+            {"title": hostile, "question": f"{question} Or {hostile}?", "objective": hostile},
         ]
         return call("structured_output", {"brief": hostile, "units": asked})
 
