@@ -65,12 +65,11 @@ class ModelShape:
     @cached_property
     def _encoded(self) -> bytes:
         try:
-            made = self.model.model_json_schema()
+            return _schema_of(self.model)
         except Exception as error:  # a field's type may fail in any way while its schema is made
             raise BadToolSpec(
                 self._tool, f"{self.model.__name__} cannot be written as a JSON Schema: {error}"
             ) from error
-        return msgspec.json.encode(cleaned(made, close_all=True))
 
     @property
     def schema(self) -> dict[str, object]:
@@ -82,6 +81,12 @@ class ModelShape:
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False)
             raise Violations(_line(_path(one["loc"]), one["msg"], one["input"]) for one in found) from None
+
+
+@lru_cache(maxsize=256)
+def _schema_of(model: type[BaseModel]) -> bytes:
+    """What a model is told of a pydantic model; remembered, as tools are made anew for each agent."""
+    return msgspec.json.encode(cleaned(model.model_json_schema(), close_all=True))
 
 
 class SchemaShape:
