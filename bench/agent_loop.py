@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Literal
 
 import anyio
 
@@ -13,6 +14,7 @@ from bench.loopback import (
     PARAMETERS,
     QUESTION,
     ROUND,
+    bare_calls,
     bare_rounds,
     found,
     gaps_ms,
@@ -23,11 +25,14 @@ from bench.loopback import (
 from leadline.capabilities.models import plugin as models
 from leadline.core.agent.spec import AgentSpec, TurnBudget
 from leadline.core.llm.request import ModelRef
+from leadline.core.loop.config import LoopConfig
 from leadline.core.tools.invocation import ToolInvocation
 from leadline.core.tools.spec import NO_EFFECT, Tool
 from leadline.testing.agents import agent_stack
 
-SHORT, LONG, RUNS = 200, 1_000, 3
+SHORT, LONG, RUNS = 200, 1_000, 5
+
+Durability = Literal["written", "synced"]
 
 
 async def _found(arguments: Mapping[str, str], _: ToolInvocation) -> str:
@@ -43,14 +48,15 @@ LOOK_UP = Tool(
 )
 
 
-async def agent_rounds(origin: str, rounds: int) -> None:
+async def agent_rounds(origin: str, rounds: int, durability: Durability = "written") -> None:
     """As many steps of one agent, everything mounted, the log on disk."""
     config = {
         "default": "bench/model",
         "providers": {"bench": {"profile": "local", "base_url": f"{origin}/v1"}},
     }
+    loop = LoopConfig(durability=durability)
     with tempfile.TemporaryDirectory() as folder:
-        async with agent_stack(Path(folder), models_plugin=(models.plugin, config)) as stack:
+        async with agent_stack(Path(folder), loop=loop, models_plugin=(models.plugin, config)) as stack:
             stack.tools.register(stack.ctx, LOOK_UP)
             spec = AgentSpec(model=ModelRef("bench", "model"), budget=TurnBudget(max_steps=rounds))
             agent = await stack.agents.create(spec)
@@ -60,24 +66,39 @@ async def agent_rounds(origin: str, rounds: int) -> None:
             assert agent.last_turn_end.reason == "budget", agent.last_turn_end
 
 
-def _gaps(bare: bool, rounds: int) -> list[float]:
+async def _synced(origin: str, rounds: int) -> None:
+    await agent_rounds(origin, rounds, "synced")
+
+
+Rounds = Callable[[str, int], Awaitable[None]]
+
+
+def _gaps(client: Rounds, rounds: int) -> list[float]:
     with provider([ROUND]) as origin:
-        anyio.run(bare_rounds if bare else agent_rounds, origin, rounds)
+        anyio.run(client, origin, rounds)
         return gaps_ms(timings(origin))
+
+
+def _typical(client: Rounds) -> float:
+    """The median gap of the run that the machine disturbed least."""
+    return min(statistics.median(_gaps(client, SHORT)) for _ in range(RUNS))
 
 
 def measure() -> list[dict[str, object]]:
     """The rows of this bar."""
-    own = min((_gaps(False, SHORT) for _ in range(RUNS)), key=statistics.median)
-    floor = statistics.median(min((_gaps(True, SHORT) for _ in range(RUNS)), key=statistics.median))
-    median = statistics.median(own)
-    rows: list[dict[str, object]] = [
-        _row(f"reply to next request, {SHORT} tool rounds, median", median, "ms", floor)
+    bar = f"reply to next request, {SHORT} tool rounds"
+    calls, least, written, synced = (
+        _typical(client) for client in (bare_calls, bare_rounds, agent_rounds, _synced)
+    )
+    growth = min(abs(slope_us(_gaps(agent_rounds, LONG))) for _ in range(2))
+    least_growth = min(abs(slope_us(_gaps(bare_rounds, LONG))) for _ in range(2))
+    return [
+        _row(f"{bar}, a loop of 30 lines over the calls alone", least, "ms", calls),
+        _row(f"{bar}, written, over the calls alone", written, "ms", calls),
+        _row(f"{bar}, written, over a loop of 30 lines", written, "ms", least),
+        _row(f"{bar}, synced, over a loop of 30 lines", synced, "ms", least),
+        _row(f"growth of a round over {LONG} rounds, over a loop of 30 lines", growth, "us", least_growth),
     ]
-    own_slope = min(slope_us(_gaps(False, LONG)) for _ in range(2))
-    floor_slope = min(slope_us(_gaps(True, LONG)) for _ in range(2))
-    rows.append(_row(f"growth of a round over {LONG} rounds", own_slope, "us", floor_slope))
-    return rows
 
 
 def _row(bar: str, value: float, unit: str, floor: float) -> dict[str, object]:

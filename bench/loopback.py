@@ -66,6 +66,16 @@ def slope_us(gaps: Sequence[float]) -> float:
     return statistics.median(slopes)
 
 
+async def bare_calls(origin: str, rounds: int) -> None:
+    """What the HTTP client alone takes: a body that is ready, a reply that is read and thrown away."""
+    body = json.dumps({"model": "model", "stream": True, "tools": [TOOL], "messages": []}).encode()
+    headers = {"Content-Type": "application/json"}
+    async with aiohttp.ClientSession() as client:
+        for _ in range(rounds):
+            async with client.post(f"{origin}/v1/chat/completions", data=body, headers=headers) as reply:
+                await reply.read()
+
+
 async def bare_rounds(origin: str, rounds: int) -> None:
     """The least that an agent can be: messages as dicts, the whole body encoded anew each round, the
     streamed reply decoded and added up, its calls answered by a function. No log, no checks, no plugins."""

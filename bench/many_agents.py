@@ -13,25 +13,27 @@ from pathlib import Path
 import aiohttp
 import anyio
 
-from bench.agent_loop import LOOK_UP
+from bench.agent_loop import LOOK_UP, Durability
 from bench.loopback import QUESTION, ROUND, provider
 from leadline.capabilities.models import plugin as models
 from leadline.core.agent.spec import AgentSpec, TurnBudget
 from leadline.core.llm.request import ModelRef
+from leadline.core.loop.config import LoopConfig
 from leadline.testing.agents import agent_stack
 
 AGENTS, ROUNDS, LATENCY_S = 100, 10, 0.05
-WARM = 3
+WARM, RUNS = 3, 4
 
 
-async def _agents(origin: str) -> tuple[float, float]:
+async def _agents(origin: str, durability: Durability) -> tuple[float, float]:
     """Seconds for all rounds of all agents, and kB of memory that each agent added."""
     config = {
         "default": "bench/model",
         "providers": {"bench": {"profile": "local", "base_url": f"{origin}/v1"}},
     }
     with tempfile.TemporaryDirectory() as folder:
-        async with agent_stack(Path(folder), models_plugin=(models.plugin, config)) as stack:
+        loop = LoopConfig(durability=durability)
+        async with agent_stack(Path(folder), loop=loop, models_plugin=(models.plugin, config)) as stack:
             stack.tools.register(stack.ctx, LOOK_UP)
             spec = AgentSpec(model=ModelRef("bench", "model"), budget=TurnBudget(max_steps=ROUNDS))
             for _ in range(WARM):
@@ -50,7 +52,8 @@ async def _agents(origin: str) -> tuple[float, float]:
             return took, (_resident_kb() - before) / AGENTS
 
 
-async def _bare(origin: str) -> float:
+async def _bare(origin: str) -> tuple[float, float]:
+    """The same requests without agents: seconds, and kB of memory of each task with its connection."""
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
 
         async def one() -> None:
@@ -61,11 +64,15 @@ async def _bare(origin: str) -> float:
                     async for _ in reply.content.iter_any():
                         pass
 
+        await one()
+        before = _resident_kb()
         began = time.monotonic()
         async with anyio.create_task_group() as group:
             for _ in range(AGENTS):
                 group.start_soon(one)
-        return time.monotonic() - began
+        took = time.monotonic() - began
+        gc.collect()
+        return took, (_resident_kb() - before) / AGENTS
 
 
 def _resident_kb() -> float:
@@ -74,31 +81,41 @@ def _resident_kb() -> float:
     return float(line.split()[1])
 
 
-def _in_own_process(what: str) -> list[float]:
+def _in_own_process(*what: str) -> list[float]:
     """Run one measurement in a fresh process, so that memory of earlier ones does not count."""
     with provider([ROUND], latency_s=LATENCY_S) as origin:
-        command = [sys.executable, "-m", "bench.many_agents", what, origin]
+        command = [sys.executable, "-m", "bench.many_agents", *what, origin]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     return [float(word) for word in done.stdout.split()]
 
 
 def measure() -> list[dict[str, object]]:
     """The rows of this bar."""
-    own = [_in_own_process("agents") for _ in range(3)]
-    floor = min(_in_own_process("bare")[0] for _ in range(3))
+    own = [_in_own_process("agents", "written") for _ in range(RUNS)]
+    synced = min(_in_own_process("agents", "synced")[0] for _ in range(RUNS))
+    bare = [_in_own_process("bare") for _ in range(RUNS)]
+    floor, bare_memory = min(run[0] for run in bare), statistics.median(run[1] for run in bare)
     wall, memory = min(run[0] for run in own), statistics.median(run[1] for run in own)
-    bar = f"{AGENTS} agents x {ROUNDS} rounds at {LATENCY_S * 1000:g} ms"
+    bar, ideal = f"{AGENTS} agents x {ROUNDS} rounds at {LATENCY_S * 1000:g} ms", ROUNDS * LATENCY_S
     return [
-        {"bar": bar, "value": wall, "unit": "s", "floor": floor, "ratio": wall / floor},
-        {"bar": "memory of one agent", "value": memory, "unit": "kB", "floor": None, "ratio": None},
+        _row(f"{bar}, the calls alone, over the latency", floor, "s", ideal),
+        _row(f"{bar}, written, over the latency", wall, "s", ideal),
+        _row(f"{bar}, written, over the calls alone", wall, "s", floor),
+        _row(f"{bar}, synced, over the calls alone", synced, "s", floor),
+        _row("memory of one agent, over that of a task with its connection", memory, "kB", bare_memory),
     ]
 
 
+def _row(bar: str, value: float, unit: str, floor: float) -> dict[str, object]:
+    return {"bar": bar, "value": value, "unit": unit, "floor": floor, "ratio": value / floor}
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["agents"]:
-        print(*anyio.run(_agents, sys.argv[2]))
-    elif sys.argv[1:2] == ["bare"]:
-        print(anyio.run(_bare, sys.argv[2]))
-    else:
-        for row in measure():
-            print(row)
+    match sys.argv[1:]:
+        case ["agents", "written" | "synced" as durability, origin]:
+            print(*anyio.run(_agents, origin, durability))
+        case ["bare", origin]:
+            print(*anyio.run(_bare, origin))
+        case _:
+            for row in measure():
+                print(row)

@@ -93,10 +93,7 @@ async def _runs(origin: str, durability: str) -> list[float]:
     """Seconds of each run of one program: the first finds nothing loaded and no index."""
     took: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
-        corpus, patch = Path(folder, "corpus"), Path(folder, "patch.yml")
-        corpus.mkdir()
-        corpus.joinpath("hours.md").write_text(f"# Hours\n\n{QUOTE}\n", encoding="utf-8")
-        patch.write_text(f"- id: loop\n  config: {{durability: {durability}}}\n", encoding="utf-8")
+        corpus, patch = _prepared(Path(folder), durability)
         app = Leadline(
             model="local/model", base_url=f"{origin}/v1", home=Path(folder, "home"), patches=[patch]
         )
@@ -110,6 +107,15 @@ async def _runs(origin: str, durability: str) -> list[float]:
     return took
 
 
+def _prepared(folder: Path, durability: str) -> tuple[Path, Path]:
+    """A corpus of one file, and a patch that sets the durability."""
+    corpus, patch = folder / "corpus", folder / "patch.yml"
+    corpus.mkdir()
+    corpus.joinpath("hours.md").write_text(f"# Hours\n\n{QUOTE}\n", encoding="utf-8")
+    patch.write_text(f"- id: loop\n  config: {{durability: {durability}}}\n", encoding="utf-8")
+    return corpus, patch
+
+
 async def _bare(origin: str) -> list[float]:
     """The same calls with nothing between them."""
     took: list[float] = []
@@ -120,7 +126,14 @@ async def _bare(origin: str) -> list[float]:
                 body = {
                     "stream": True,
                     "messages": [],
-                    "tools": [{"function": {"name": "structured_output", "parameters": {"properties": {"units": {}}}}}],
+                    "tools": [
+                        {
+                            "function": {
+                                "name": "structured_output",
+                                "parameters": {"properties": {"units": {}}},
+                            }
+                        }
+                    ],
                 }
                 async with client.post(f"{origin}/v1/chat/completions", json=body) as reply:
                     await reply.read()
