@@ -157,6 +157,7 @@ class Asking:
         async with gate:
             key = f"{record.session.id}-{ready.call.digest[:32]}"
             record.write(self._sent(ready, number, key))
+            self._thread.purpose_was_logged()
             try:
                 if loop.config.durability == "synced":
                     await record.session.sync()

@@ -79,8 +79,11 @@ class Thread:
         """The purpose's facts as the next `request/sent` carries them: whole once, by their digest after that."""
         if self._purpose_logged or not self._purpose_digest:
             return None, self._purpose_digest
-        self._purpose_logged = True
         return self.purpose.data, self._purpose_digest
+
+    def purpose_was_logged(self) -> None:
+        """A `request/sent` with the purpose's facts is in the log."""
+        self._purpose_logged = True
 
     def _read(self, conversation: Conversation) -> None:
         for message in conversation:
