@@ -397,3 +397,23 @@ async def test_a_report_that_cites_nothing_on_record_gives_way_to_the_evidence(
     assert result.status == "partial"
     assert result.citations
     assert HOTEL in result.report
+
+
+@pytest.mark.case("A15")
+async def test_a_researcher_that_goes_round_in_circles_is_stopped_and_its_evidence_is_reported_with_the_gap(
+    home: Path, corpus: Path, researcher: FakeResearcher
+) -> None:
+    def circles(request: Received) -> Behaviour:
+        answered = [message for message in request.messages if message["role"] == "tool"]
+        if len(answered) < 3:
+            return researcher.researched(request)
+        return call("corpus_search", {"query": f"hotel {len(answered)}"})
+
+    researcher.unit = circles
+    async with running(researcher) as (app, server):
+        result = await app.research(QUESTION, corpus=[corpus])
+        assert len(server.requests) < 30
+    assert result.status == "partial"
+    assert result.citations[0].quote == HOTEL
+    assert any("question 0?" in text for text in result.coverage.unresolved)
+    assert result.coverage.searched <= 4

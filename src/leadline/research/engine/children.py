@@ -141,8 +141,14 @@ def _answer(call: RoleCall, child: SubagentRun, result: SubagentResult) -> RoleA
         value=result.structured,
         error=error,
         unreachable=status == "failed" and result.failure is not None and result.failure.code in _UNREACHABLE,
+        exhausted=status == "failed" and _used_up(child),
         child=child.session_id,
     )
+
+
+def _used_up(child: SubagentRun) -> bool:
+    end = child.agent.last_turn_end if child.agent is not None else None
+    return end is not None and end.reason == "budget"
 
 
 def _why(call: RoleCall, result: SubagentResult) -> str:

@@ -58,7 +58,9 @@ class RoleAnswer:
     value: JsonValue = None
     error: str | None = None
     unreachable: bool = False
-    """Whether it failed because the model cannot be used: asking again at once would fail the same way."""
+    """Whether it failed because the model cannot be used at all."""
+    exhausted: bool = False
+    """Whether it used up what one role may spend without coming to an end."""
     child: str | None = None
     """Session of the role, for the record."""
 

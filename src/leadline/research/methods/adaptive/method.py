@@ -115,7 +115,7 @@ class Adaptive:
         answer = RoleAnswer(status="failed")
         for _ in range(UNIT_ATTEMPTS):
             answer = await run.ask(call)
-            if answer.status in ("completed", "partial") or answer.unreachable:
+            if answer.status != "failed" or answer.unreachable or answer.exhausted:
                 break
         run.append(_unit_ended(unit, answer))
 
