@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 from inspect import isawaitable, iscoroutine
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar, cast
 
-from anyio import Event, create_task_group, move_on_after
+from anyio import create_task_group, move_on_after
 
-from leadline.kernel.effects import Host, Work, run_work
+from leadline.kernel.effects import Ending, Host, Work, run_work
 from leadline.kernel.errors import CallNextTwice, KernelError, ListenerGone
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Listener:
         self.owner = owner
         self.signal = signal
         self.alive = True
-        self.calls: dict[Work, Event] = {}
+        self.calls: dict[Work, Ending] = {}
 
     def __str__(self) -> str:
         return f"listener of {self.signal} by {self.owner}"
@@ -90,7 +90,7 @@ class Listener:
         Raises:
             ListenerGone: its owner was unloaded and the call did not end in the time it was given.
         """
-        work, done = Work.nested(), Event()
+        work, done = Work.nested(), Ending()
         self.calls[work] = done
         try:
             answer = await run_work(work, lambda: cast("Awaitable[object]", self.fn(*args)))

@@ -41,34 +41,34 @@ class LeakFilter:
         self._starts = frozenset(mark[0] for mark in self._marks)
         self._held = ""
         self._calls = False
-        self._bare: str | None = ""
+        self._bare: list[str] | None = []
+        """The whole text so far while it may be one bare call; None once it cannot be."""
+        self._opened = False
+        """Whether that text has begun, and so with a brace."""
 
     def feed(self, event: StreamEvent) -> list[StreamEvent]:
         """The events that may be passed on now."""
         if not self._rules.tools or not self._marks:
             return [event]
-        match event:
-            case TextDelta(text):
-                return self._text(text)
-            case ToolCallDelta() if not self._calls:
-                self._calls = True
-                return [*_texts(self._without_residue()), event]
-            case Finish():
-                return [*self._settle(event)]
-            case _:
-                return [event]
+        if isinstance(event, TextDelta):
+            return self._text(event.text)
+        if isinstance(event, ToolCallDelta) and not self._calls:
+            self._calls = True
+            return [*_texts(self._without_residue()), event]
+        return [*self._settle(event)] if isinstance(event, Finish) else [event]
 
     def _text(self, text: str) -> list[StreamEvent]:
         self._held += text
         if self._bare is not None:
-            self._bare += text
-            if not self._bare.lstrip().startswith("{") and self._bare.strip():
-                self._bare = None
+            self._bare.append(text)
+            if not self._opened and (begun := text.lstrip()):
+                self._opened = begun.startswith("{")
+                self._bare = self._bare if self._opened else None
         if self._calls:
             return []
         safe = self._safe()
         passed, self._held = self._held[:safe], self._held[safe:]
-        return [*_texts(passed)]
+        return [TextDelta(passed)] if passed else []
 
     def _safe(self) -> int:
         """How much of the held text can be neither a leak nor a scrap."""
@@ -134,7 +134,11 @@ class LeakFilter:
         leak = _find_leak(held, self._rules) if finish.state == "done" else None
         if leak is None:
             yield from _texts(held)
-            bare = finish.state == "done" and self._bare is not None and _is_bare(self._bare, self._rules)
+            bare = (
+                finish.state == "done"
+                and self._bare is not None
+                and _is_bare("".join(self._bare), self._rules)
+            )
             yield msgspec.structs.replace(finish, leaked_call=True) if bare else finish
         elif self._rules.parse and leak.calls:
             yield from _texts(held[: leak.start])

@@ -54,7 +54,7 @@ def parse_arguments(raw: str | None) -> Arguments | BadArguments:
     if raw is None or raw.strip() in ("", "null"):
         return NO_ARGUMENTS
     try:
-        value: object = json.loads(raw, parse_constant=_no_constant, parse_float=_finite)
+        value: object = _STRICT.decode(raw)
     except json.JSONDecodeError as error:
         return BadArguments(_not_json(raw, error))
     except RecursionError:
@@ -92,6 +92,9 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise _NotStrict(f"the number {text[:40]} is too large")
     return number
+
+
+_STRICT = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
 
 
 def _frozen(value: object) -> object:

@@ -8,12 +8,12 @@ from inspect import isawaitable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from anyio import Event, move_on_after
+from anyio import move_on_after
 
 from leadline.core.llm.request import ToolSchema
 from leadline.core.tools.invocation import ToolInvocation
 from leadline.core.tools.spec import Tool
-from leadline.kernel.effects import Effect, Work, run_work
+from leadline.kernel.effects import Effect, Ending, Work, run_work
 from leadline.kernel.scope import Scope, ScopedRegistry
 from leadline.kernel.services import Service
 
@@ -45,11 +45,11 @@ class Registered:
     """A tool as it is registered, with the calls of it that are in flight."""
 
     tool: Tool
-    running: dict[Work, Event] = field(default_factory=dict[Work, Event])
+    running: dict[Work, Ending] = field(default_factory=dict[Work, Ending])
 
     async def run(self, body: Callable[[], Awaitable[R]]) -> tuple[R] | None:
         """The result of `body` in a 1-tuple; None if the tool was unregistered and it took too long to end."""
-        work, done = Work.nested(), Event()
+        work, done = Work.nested(), Ending()
         self.running[work] = done
         try:
             return await run_work(work, body)

@@ -59,8 +59,9 @@ class _Batch:
         self._slots = [_Slot(call) for call in calls]
         self._outcomes: list[ToolOutcome] = []
         self._running = 0
-        self._changed = Event()
-        self._commit = Lock(fast_acquire=True)
+        self._changed: Event
+        self._commit: Lock
+        """These two are for calls that overlap; a message with one call has no use for them."""
         self._failure: Exception | None = None
         self._scope: CancelScope | None = None
 
@@ -69,6 +70,7 @@ class _Batch:
             if len(self._slots) == 1:
                 await self._only(self._slots[0])
             else:
+                self._changed, self._commit = Event(), Lock(fast_acquire=True)
                 async with create_task_group() as group:
                     self._scope = group.cancel_scope
                     await self._start_all(group)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -100,7 +100,8 @@ class ChatDecoder:
         members = as_object(chunk)
         if not members:
             return self._fail(_malformed("the stream holds an event that is not an object, or an empty one"))
-        choice = as_object(next(iter(as_list(members.get("choices"))), None))
+        choices = as_list(members.get("choices"))
+        choice = as_object(choices[0] if choices else None)
         error = members.get("error") or choice.get("error")
         if members.get("object") == "error":
             error = error or members
@@ -111,25 +112,29 @@ class ChatDecoder:
         if not choice or self._reason is not None:
             return []
         delta = as_object(choice.get("delta")) or as_object(choice.get("message"))
-        events = list(self._delta(delta))
+        events = self._delta(delta)
         self._begun = self._begun or bool(events)
         self._reason = as_text(choice.get("finish_reason")) or None
         return events
 
-    def _delta(self, delta: Mapping[str, object]) -> Iterator[StreamEvent]:
+    def _delta(self, delta: Mapping[str, object]) -> list[StreamEvent]:
+        events: list[StreamEvent] = []
         for name in self._profile.reasoning_fields:
             if text := as_text(delta.get(name)):
-                yield ReasoningDelta(text)
+                events.append(ReasoningDelta(text))
                 break
-        yield from _content(delta.get("content"))
+        content = delta.get("content")
+        if content:
+            events += _content(content)
         if refusal := as_text(delta.get("refusal")):
             self._refusal = True
-            yield TextDelta(refusal)
+            events.append(TextDelta(refusal))
         calls = as_list(delta.get("tool_calls"))
         if not calls and (function := as_object(delta.get("function_call"))):
             calls = [{"function": function}]
         for position, call in enumerate(calls):
-            yield _fragment(as_object(call), position if len(calls) > 1 else None)
+            events.append(_fragment(as_object(call), position if len(calls) > 1 else None))
+        return events
 
     def _end(self, *, done: bool) -> list[StreamEvent]:
         rule, reason = self._profile.stream_end, self._reason
