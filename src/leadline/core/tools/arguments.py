@@ -73,7 +73,7 @@ def of_object(value: JsonObject) -> Arguments | BadArguments:
     """The same for arguments that a program made."""
     try:
         text = msgspec.json.encode(dict(value), order="deterministic").decode()
-        return Arguments(text, cast("JsonObject", _frozen(json.loads(text))))
+        return Arguments(text, cast("JsonObject", _frozen(msgspec.json.decode(text))))
     except (TypeError, OverflowError, RecursionError) as error:
         return BadArguments(f"The arguments cannot be written as JSON: {error}.")
     except UnicodeEncodeError:

@@ -14,6 +14,7 @@ from leadline.core.tools.errors import BadToolSpec
 from leadline.core.tools.schema import cleaned
 
 if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError as SchemaViolation
     from jsonschema.protocols import Validator
 
 MAX_SHOWN = 300
@@ -167,18 +168,15 @@ def breach(encoded: bytes) -> Breach | None:
 
 def violations(checker: Validator, value: JsonValue) -> tuple[str, ...]:
     """Everything in `value` that breaks the schema, a line each, ordered by place."""
-    from jsonschema.exceptions import ValidationError as SchemaViolation  # noqa: PLC0415 - as above
     from referencing.exceptions import Unresolvable  # noqa: PLC0415 - as above
 
-    def place(error: SchemaViolation) -> list[str]:
-        return [str(part) for part in error.absolute_path]
-
     try:
-        found = sorted(cast("Iterable[SchemaViolation]", checker.iter_errors(value)), key=place)
+        found = list(cast("Iterable[SchemaViolation]", checker.iter_errors(value)))
     except RecursionError:
         return ("$: nested too deeply",)
     except Unresolvable as error:
         return (f"$: the schema refers to what it does not hold: {error}",)
+    found.sort(key=lambda error: [str(part) for part in error.absolute_path])
     return tuple(_short(f"{error.json_path}: {error.message}") for error in found)
 
 

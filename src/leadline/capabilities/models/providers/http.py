@@ -153,9 +153,13 @@ class Reply:
         """
         import aiohttp  # noqa: PLC0415  see HttpClient._opened
 
+        content = self._response.content
         try:
+            here = content.read_nowait()
+            if here or content.at_eof():
+                return here
             with anyio.move_on_after(timeout_s):
-                return await self._response.content.readany()
+                return await content.readany()
         except TimeoutError:
             pass
         except (aiohttp.ClientError, OSError) as error:
