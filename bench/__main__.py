@@ -1,8 +1,9 @@
-"""Measure every bar, print a table, write `bench/results.json`."""
+"""Measure every bar, print a table, write `bench/results.json`: `python -m bench [SUITE ...]`."""
 
 from __future__ import annotations
 
 import json
+import os
 import platform
 import sys
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import TypedDict
 
 
 class Row(TypedDict):
-    """One measured bar."""
+    """One measured figure of a bar."""
 
     bar: str
     value: float
@@ -23,7 +24,15 @@ class Row(TypedDict):
     """value / floor."""
 
 
-SUITES = ("session_append", "agent_loop", "many_agents", "startup", "research_path", "corpus")
+SUITES = (
+    "agent_loop",
+    "many_agents",
+    "research_path",
+    "startup",
+    "session_append",
+    "corpus",
+    "research_cold",
+)
 RESULTS = Path(__file__).parent / "results.json"
 
 
@@ -39,15 +48,19 @@ def main(names: list[str]) -> int:
             rows.append(row)
             print(_line(row), flush=True)
     if not names:
-        found = {"machine": f"{platform.machine()}, Python {platform.python_version()}", "rows": rows}
+        found = {"machine": _machine(), "load": [round(one, 2) for one in os.getloadavg()], "rows": rows}
         RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         print(f"written: {RESULTS}")
     return 0
 
 
+def _machine() -> str:
+    return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
 def _line(row: Row) -> str:
     beside = f"floor {row['floor']:.4g}  ratio {row['ratio']:.2f}" if row["floor"] and row["ratio"] else ""
-    return f"{row['bar']:<64} {row['value']:>10.4g} {row['unit']:<6} {beside}"
+    return f"{row['bar']:<84} {row['value']:>10.4g} {row['unit']:<6} {beside}"
 
 
 if __name__ == "__main__":

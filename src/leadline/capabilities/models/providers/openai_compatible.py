@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import is_
+from typing import NamedTuple
 
 from leadline.capabilities.models.providers.decode import ChatDecoder
-from leadline.capabilities.models.providers.encode import encoder_for
+from leadline.capabilities.models.providers.encode import ChatEncoder, encoder_for
 from leadline.capabilities.models.providers.failures import html_title, http_failure, looks_like_html
 from leadline.capabilities.models.providers.http import HttpClient, Reply, proxy_for
 from leadline.capabilities.models.providers.profiles import Profile
@@ -15,7 +17,7 @@ from leadline.core.llm.adapter import LlmAdapter, ModelInfo, PreparedCall
 from leadline.core.llm.failure import LlmFailure, Stop, Wait
 from leadline.core.llm.leaks import LeakFilter, LeakRules
 from leadline.core.llm.messages import Wire
-from leadline.core.llm.request import LlmRequest
+from leadline.core.llm.request import CallConfig, LlmRequest, ToolSchema
 from leadline.core.llm.sse import SseDecoder
 from leadline.core.llm.stream import Finish, StreamEvent
 from leadline.version import __version__
@@ -54,6 +56,7 @@ class OpenAiCompatible:
         """
         self._route = route
         self._models = dict(models or {})
+        self._latest: tuple[_Head, ChatEncoder] | None = None
 
     @property
     def provider(self) -> str:
@@ -67,9 +70,26 @@ class OpenAiCompatible:
     def prepare(self, request: LlmRequest) -> PreparedCall:
         """Encode ``request`` for this provider."""
         conversation = request.conversation
-        wire = conversation.wire(encoder_for(request, self._route.profile))
+        wire = conversation.wire(self._encoder(request))
         tools = frozenset(tool.name for tool in request.tools)
         return _ChatCall(self._route, wire, conversation.pairing_problem, tools)
+
+    def _encoder(self, request: LlmRequest) -> ChatEncoder:
+        """The encoder of `request`; that of the one before where both were made from the same head."""
+        head = _Head(request.config, request.system, request.tools)
+        if self._latest is not None and all(map(is_, self._latest[0], head)):
+            return self._latest[1]
+        encoder = encoder_for(request, self._route.profile)
+        self._latest = head, encoder
+        return encoder
+
+
+class _Head(NamedTuple):
+    """What of a request stands before its messages."""
+
+    config: CallConfig
+    system: str
+    tools: tuple[ToolSchema, ...]
 
 
 def profile_info(model: str, profile: Profile) -> ModelInfo:
