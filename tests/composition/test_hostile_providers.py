@@ -227,12 +227,19 @@ async def test_json_that_is_nested_without_end_is_a_typed_failure(home: Path, ne
         '<function=f>{"x": 1}</function>',
         '<function_calls><invoke name="f"></invoke></function_calls>',
         '<|python_tag|>{"name": "f", "parameters": {"x": 1}}',
+        '{"name": "f", "arguments": {"x": 1}}',
     ],
 )
 async def test_a_call_that_leaks_as_text_is_no_final_answer(home: Path, leak: str) -> None:
     ran = await turn(home, leak, "done")
     assert (ran.reply.text, ran.calls) == ("done", [])
     assert "a tool call written as text" in ran.sent[-1]
+
+
+@pytest.mark.parametrize("opening", ["{", "<tool_call>{"])
+async def test_text_that_is_nested_without_end_is_text(home: Path, opening: str) -> None:
+    text = opening + '"name":' + "[" * 100_000
+    assert (await turn(home, text)).reply.text == text
 
 
 @pytest.mark.case("M13")

@@ -197,7 +197,15 @@ class Agents(Service, key="agents"):
 def _completed(spec: AgentSpec) -> AgentSpec:
     if spec.cwd:
         return spec
-    return replace(spec, cwd=spec.parent.session.header.cwd if spec.parent else str(Path.cwd()))
+    return replace(spec, cwd=spec.parent.session.header.cwd if spec.parent else _here())
+
+
+def _here() -> str:
+    """The process's working folder; empty where it was removed."""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return ""
 
 
 def _queue(session: Session) -> Queue:

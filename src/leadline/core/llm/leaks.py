@@ -174,7 +174,7 @@ def _find_leak(text: str, rules: LeakRules) -> _Leak | None:
         rest = rest[len(pair[0]) :].lstrip()
         try:
             value, end = _JSON.raw_decode(rest)
-        except ValueError:
+        except (ValueError, RecursionError):
             return _Leak(start, ()) if _names_a_tool(pair[0][-1] + rest, pair[1], rules) else None
         found = _calls_in(value, rules)
         if found is None:
@@ -219,7 +219,7 @@ def _is_bare(text: str, rules: LeakRules) -> bool:
     """Whether the whole answer is one call written as a JSON object, and nothing else."""
     try:
         value = cast("object", _JSON.decode(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     if not isinstance(value, dict):
         return False

@@ -29,6 +29,9 @@ from leadline.core.session.events import Event
 FORMAT = 1
 """The newest format of a log that this version reads, and the one that it writes."""
 
+MAX_HEADER_BYTES = 16 * 1024
+"""Ceiling on the header line: what is read of a log to list it."""
+
 MAX_EVENT_BYTES = 8 * 1024 * 1024
 """Ceiling on the encoded data of one event; larger things are blobs, and the log names their hash."""
 
@@ -129,7 +132,7 @@ def encode_header(header: Header) -> bytes:
     """The header line, with its line feed.
 
     Raises:
-        EventInvalid: a field is of the wrong type, or the id cannot be one.
+        EventInvalid: a field is of the wrong type, the id cannot be one, or the line is too long to be listed.
     """
     try:
         line = _encoder.encode(header)
@@ -144,6 +147,11 @@ def encode_header(header: Header) -> bytes:
         raise EventInvalid(
             f"{header.id!r} cannot be the id of a session; use letters, digits, '.', '_' and '-', "
             "at most 128, and begin with a letter or digit"
+        )
+    if len(line) >= MAX_HEADER_BYTES:
+        raise EventInvalid(
+            f"header of session {header.id!r}: {len(line)} bytes are more than the {MAX_HEADER_BYTES} that a list "
+            "reads; shorten it"
         )
     return line + b"\n"
 

@@ -48,6 +48,10 @@ class SessionEntry:
     """Why it is unreadable, and what to do."""
 
 
+MAX_LABEL = 200
+"""Characters of a label that are kept."""
+
+
 class SessionStore(Service, key="sessions"):
     """Sessions that outlive the process. One writer a session; any number of readers."""
 
@@ -143,13 +147,17 @@ def forked(header: Header, source: Session, last: int) -> Header:
 def first_lines(header: Header, seed: Sequence[Logged] | None, now: float) -> tuple[bytes, Header, Loaded]:
     """The bytes that a new log begins with: the header, and the seed with its end.
 
-    Also the header as it was written, and what loading those bytes would give.
+    The label is cut to one line that a list can show. Also the header as it was written, and what loading those bytes would give.
 
     Raises:
         EventInvalid: the header cannot be written.
     """
-    if seed is not None:
-        header = structs.replace(header, seed=len(seed))
+    header = structs.replace(
+        header,
+        seed=header.seed if seed is None else len(seed),
+        label=_shown(" ".join(header.label.split()))[:MAX_LABEL],
+        cwd=_shown(header.cwd),
+    )
     head = encode_header(header)
     loaded = Loaded(header=header, header_sound=True, digest=chain(head[:-1]))
     lines = [head]
@@ -160,6 +168,11 @@ def first_lines(header: Header, seed: Sequence[Logged] | None, now: float) -> tu
     written = b"".join(lines)
     loaded.end = loaded.size = len(written)
     return written, header, loaded
+
+
+def _shown(text: str) -> str:
+    """`text` as it can be written: what is no character, as in the name of a folder in another encoding, is `?`."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _add(loaded: Loaded, lines: list[bytes], composed: tuple[bytes, Logged, str]) -> None:

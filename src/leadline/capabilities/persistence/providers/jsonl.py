@@ -21,6 +21,7 @@ from leadline.capabilities.persistence.providers.log_file import (
     LogFile,
     damaged_files,
     move_damage,
+    open_log,
     publish,
 )
 from leadline.core.clock import Clock
@@ -32,7 +33,6 @@ from leadline.core.session.codec import (
     Logged,
     Problem,
     decode_line,
-    encode_header,
     newer_format,
     valid_id,
 )
@@ -69,7 +69,6 @@ class JsonlSessions(SessionStore):
         self._open: set[Session] = set()
 
     async def create(self, header: Header, seed: Sequence[Logged] | None = None) -> Session:
-        encode_header(header)
         content, header, loaded = first_lines(header, seed, round(self._clock.now(), 6))
         path = self._path(header.id)
         lease = await to_thread.run_sync(self._publish, path, content)
@@ -120,7 +119,7 @@ class JsonlSessions(SessionStore):
     def _check_header(self, path: Path) -> None:
         """Refuse, before anything is touched, a log that this version may not write."""
         try:
-            with path.open("rb", buffering=0) as file:
+            with open_log(path) as file:
                 newer = newer_format(head_line(file.fileno())[0])
                 header = read_header(file.fileno(), path.stem)
         except OSError as error:
@@ -133,7 +132,7 @@ class JsonlSessions(SessionStore):
             raise SessionUnreadable(f"session {path.stem} ({path}) cannot be opened for writing: {header}")
 
     def _load_to_write(self, path: Path, lease: Lease) -> tuple[Session, list[Event]]:
-        with path.open("rb") as file:
+        with open_log(path) as file:
             loaded = load(file)
         header = loaded.header
         if header is None:
@@ -168,7 +167,7 @@ class JsonlSessions(SessionStore):
         loaded = Loaded()
         for _ in range(_READ_TRIES):
             try:
-                with path.open("rb") as file:
+                with open_log(path) as file:
                     loaded = load(file)
             except FileNotFoundError:
                 raise self._missing(path.stem) from None

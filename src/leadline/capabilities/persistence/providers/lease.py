@@ -98,7 +98,7 @@ class Lease:
 def is_held(path: Path) -> bool:
     """Whether a live process has the lease whose file is `path`."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:

@@ -6,11 +6,17 @@ import os
 from pathlib import Path
 
 from leadline.capabilities.persistence.providers.lease import is_held
-from leadline.core.session.codec import Header, Logged, decode_header, decode_line, newer_format
+from leadline.core.session.codec import (
+    MAX_HEADER_BYTES,
+    Header,
+    Logged,
+    decode_header,
+    decode_line,
+    newer_format,
+)
 from leadline.core.session.registry import EventTypes
 from leadline.core.session.store import SessionEntry, SessionStatus
 
-_HEAD_BYTES = 16 * 1024
 _TAIL_BYTES = 8 * 1024
 _TAIL_GROWTH = 16
 
@@ -46,7 +52,7 @@ def entry_of(path: Path, lock: Path, types: EventTypes) -> SessionEntry:
 
 def head_line(fd: int) -> tuple[bytes, bool]:
     """The first line of an open log without its line feed, and whether it has one."""
-    line, finished, _ = os.pread(fd, _HEAD_BYTES, 0).partition(b"\n")
+    line, finished, _ = os.pread(fd, MAX_HEADER_BYTES, 0).partition(b"\n")
     return line, bool(finished)
 
 

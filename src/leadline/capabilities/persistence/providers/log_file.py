@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import stat
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
@@ -105,6 +107,19 @@ class LogFile:
                 self._lease.release()
 
 
+def open_log(path: Path) -> BinaryIO:
+    """The file `path`, to be read; never waits for somebody at the other end of it.
+
+    Raises:
+        OSError: it cannot be read, or is a pipe, a device or a directory.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is no regular file; move it away", str(path))
+    return os.fdopen(fd, "rb")
+
+
 def publish(path: Path, content: bytes, temporary: Path) -> None:
     """Make the file `path` with `content`: it is there whole or not at all, and never replaces another.
 
@@ -154,7 +169,9 @@ def damaged_files(path: Path) -> list[Path]:
     """The files to which damage of the log `path` was moved, oldest first."""
     found = path.parent.glob(f"{path.stem}.damaged-*")
     numbered = [
-        (int(one.name.rpartition("-")[2]), one) for one in found if one.name.rpartition("-")[2].isdecimal()
+        (int(one.name.rpartition("-")[2]), one)
+        for one in found
+        if one.name.rpartition("-")[2].isdecimal() and one.is_file()
     ]
     return [one for _, one in sorted(numbered)]
 
