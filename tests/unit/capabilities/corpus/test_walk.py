@@ -34,6 +34,21 @@ def test_files_are_found_in_order_of_their_location(folder, write):
     assert locations(folder) == ["a.md", "b.md", "b/x.md", "ü.md"]
 
 
+def test_a_tree_deeper_than_calls_may_be_nested_is_walked_to_its_ground(folder):
+    here = Path.cwd()
+    try:
+        os.chdir(folder)
+        for _ in range(1200):
+            Path("d").mkdir()
+            os.chdir("d")
+        Path("ground.md").write_text("x", encoding="utf-8")
+    finally:
+        os.chdir(here)
+    entry = walk(resolve_roots([folder])).entries[0]
+    assert entry.location == "d/" * 1200 + "ground.md"
+    assert read_file(entry, Limits()).data == b"x"
+
+
 def test_hidden_files_version_control_side_files_and_bundles_are_left_out_and_counted(folder, write):
     write(
         folder,

@@ -87,9 +87,28 @@ def test_a_page_with_an_xml_declaration_is_read(read):
     assert read(page.encode(), "a.xhtml").text == "Some text – here"
 
 
-def test_deep_nesting_does_not_break_reading(read):
-    page = b"<html><body>" + b"<div>" * 5000 + b"deep" + b"</div>" * 5000 + b"</body></html>"
-    assert read(page, "a.html").outcome in ("ok", "thin")
+@pytest.mark.parametrize("mark", ["div", "font", "ul><li", "blockquote><p"])
+def test_what_stands_behind_hundreds_of_elements_that_nobody_closed_is_read(read, mark):
+    page = f"<html><body><p>first words</p>{f'<{mark}>word ' * 600}<p>last words</p></body></html>"
+    extraction = read(page.encode(), "a.html")
+    assert extraction.outcome == "ok"
+    words = [word for word in extraction.text.split() if word.isalpha()]
+    assert words == ["first", "words", *["word"] * 600, "last", "words"]
+
+
+def test_what_no_parser_can_follow_is_told(read):
+    deep = "<div>" * 5000
+    page = f"<html><body><p>first words</p>{deep}lost words"
+    extraction = read(page.encode(), "a.html")
+    assert (extraction.outcome, extraction.text) == ("partial", "first words")
+    assert "nested too deeply" in extraction.reason
+    assert read(f"<html><body>{deep}lost words".encode(), "a.html").outcome == "error"
+
+
+def test_an_element_with_attributes_without_end_costs_no_time(read):
+    attributes = " ".join(f"a{number}=1" for number in range(300_000))
+    page = f"<html><body><p {attributes}>The only words.</p></body></html>"
+    assert read(page.encode(), "a.html").text == "The only words."
 
 
 def test_preformatted_text_keeps_its_lines(read):

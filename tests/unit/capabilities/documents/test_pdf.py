@@ -2,9 +2,42 @@
 
 from __future__ import annotations
 
+import zlib
+
 import pytest
 
 from leadline.capabilities.documents.seam import Limits
+
+FORM = b"""%PDF-1.4
+1 0 obj
+<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [6 0 R 7 0 R] >> >>
+endobj
+2 0 obj
+<< /Type /Pages /Kids [3 0 R] /Count 1 >>
+endobj
+3 0 obj
+<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 4 0 R /Annots [6 0 R 7 0 R]
+/Resources << /Font << /F1 5 0 R >> >> >>
+endobj
+4 0 obj
+<< /Length 53 >>
+stream
+BT /F1 12 Tf 50 700 Td (Depth of the well:) Tj ET
+endstream
+endobj
+5 0 obj
+<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>
+endobj
+6 0 obj
+<< /Type /Annot /Subtype /Widget /FT /Tx /T (f1) /TU (in metres) /V (42) /Rect [200 690 300 710] /P 3 0 R >>
+endobj
+7 0 obj
+<< /Type /Annot /Subtype /Widget /FT /Tx /T (f2) /TU (remarks) /Rect [200 600 300 620] /P 3 0 R >>
+endobj
+trailer
+<< /Size 8 /Root 1 0 R >>
+%%EOF
+"""
 
 
 def test_pages_are_spans_of_the_text(read, make_pdf):
@@ -56,6 +89,41 @@ def test_a_cut_file_is_an_error_or_what_can_be_saved_of_it(read, make_pdf, keep)
     extraction = read(whole[: int(len(whole) * keep)], "a.pdf")
     assert extraction.outcome in ("error", "unsupported", "partial", "thin")
     assert extraction.reason
+
+
+def test_a_file_without_pages_is_broken_also_after_one_with_a_password(read, make_pdf, shared_data):
+    empty = make_pdf([])
+    alone = read(empty, "a.pdf")
+    locked = read((shared_data / "pdf" / "libreoffice-writer-password.pdf").read_bytes(), "b.pdf")
+    assert (alone.outcome, locked.outcome) == ("error", "blocked")
+    assert read(empty, "a.pdf") == alone
+
+
+@pytest.mark.case("W06")
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_small_file_that_unpacks_to_gigabytes_is_not_unpacked(read, make_pdf, layers):
+    packed = b"BT /F1 12 Tf (word) Tj ET " * 8_000_000
+    for _ in range(layers):
+        packed = zlib.compress(packed)
+    plain = make_pdf(["0"])
+    start = plain.index(b"<< /Length", plain.index(b"/Length 1 >>") + 1)
+    end = plain.index(b"endstream", start)
+    filters = b"/FlateDecode " * layers
+    bomb = b"%s<< /Length %d /Filter [%s] >>\nstream\n%s\n%s" % (
+        plain[:start], len(packed), filters, packed, plain[end:],
+    )  # fmt: skip
+    extraction = read(bomb, "a.pdf")
+    assert (extraction.outcome, extraction.text) == ("unsupported", "")
+    assert "unpacks to more than" in extraction.reason
+
+
+def test_what_was_filled_into_a_form_is_text_of_its_page(read):
+    extraction = read(FORM, "a.pdf")
+    assert extraction.outcome == "ok"
+    assert extraction.text == "Depth of the well:\nin metres: 42"
+    assert [(page.number, page.start, page.end) for page in extraction.pages] == [
+        (1, 0, len(extraction.text))
+    ]
 
 
 def test_garbage_behind_the_header_is_an_error(read):

@@ -161,3 +161,18 @@ def test_a_lone_nul_in_a_long_text_is_dropped(read):
     extraction = read(b"word " * 1000 + b"\0end", "a.txt")
     assert extraction.outcome == "ok"
     assert extraction.text.endswith("word end")
+
+
+def test_russian_in_koi8_is_not_taken_for_japanese(read):
+    words = "Водохранилище вмещает 1008 литров воды. Оно было построено округом в 1931 году."
+    assert read(words.encode("koi8-r"), "a.txt").text == words
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"Closed on Monday.\r\n\x1a", b"Closed\x00 on Monday.", b"\x1b[31mClosed on Monday.\x1b[0m\x07\x07"],
+)
+def test_a_text_with_a_few_control_characters_is_a_text(read, text):
+    extraction = read(text, "a.txt")
+    assert extraction.outcome == "ok"
+    assert "on Monday." in extraction.text

@@ -121,6 +121,10 @@ class _Found:
     problem: Problem | None = None
 
 
+_Folder = tuple[tuple[str, ...], tuple[str, ...], IgnoreRules]
+"""A folder to walk: the names that lead to it through links, its own place, and the rules in force around it."""
+
+
 @dataclass
 class _Walker:
     root: Root
@@ -134,7 +138,7 @@ class _Walker:
         if self.root.is_file:
             self._file((self.root.path.name,), (self.root.path.name,), self.root.path.stat())
             return
-        self._folder((), (), IgnoreRules())
+        self._folders(((), (), IgnoreRules()))
         # links come last: what they lead to keeps its own name wherever it has one
         handled: set[tuple[str, ...]] = set()
         while pending := sorted(set(self.links) - handled):
@@ -146,25 +150,38 @@ class _Walker:
     def _base(self) -> Path:
         return self.root.path.parent if self.root.is_file else self.root.path
 
-    def _folder(self, shown: tuple[str, ...], parts: tuple[str, ...], rules: IgnoreRules) -> None:
+    def _folders(self, first: _Folder) -> None:
+        """A folder and all below it, however deep: a tree may be deeper than calls may be nested."""
+        pending = [first]
+        while pending:
+            pending.extend(reversed(self._folder(*pending.pop())))
+
+    def _folder(
+        self, shown: tuple[str, ...], parts: tuple[str, ...], rules: IgnoreRules
+    ) -> Sequence[_Folder]:
+        """Take the files of a folder; returns the folders in it."""
         path = self._base.joinpath(*parts)
         try:
             info = path.stat()
             if not self._first(info):
-                return
+                return ()
             with os.scandir(path) as listing:
                 children = sorted(listing, key=lambda child: child.name)
         except OSError as error:
             reason = f"folder cannot be read: {error.strerror or error}"
             self.found.append(_Found(shown, parts, None, Problem("error", reason)))
-            return
+            return ()
         rules = rules.below(path, "/".join(parts))
+        inner: list[_Folder] = []
         for child in children:
-            self._child(child, (*shown, child.name), (*parts, child.name), rules)
+            if self._child(child, (*shown, child.name), (*parts, child.name), rules):
+                inner.append(((*shown, child.name), (*parts, child.name), rules))
+        return inner
 
     def _child(
         self, child: os.DirEntry[str], shown: tuple[str, ...], parts: tuple[str, ...], rules: IgnoreRules
-    ) -> None:
+    ) -> bool:
+        """Take a child that is no folder; returns whether it is one to be walked."""
         is_link = child.is_symlink()
         is_folder = child.is_dir(follow_symlinks=False)
         rule = rules.why_left_out(child.name, "/".join(parts), is_folder=is_folder)
@@ -173,13 +190,14 @@ class _Walker:
         elif is_link:
             self.links.append(shown)
         elif is_folder:
-            self._folder(shown, parts, rules)
+            return True
         else:
             try:
                 self._file(shown, parts, child.stat(follow_symlinks=False))
             except OSError as error:
                 problem = Problem("error", f"cannot be read: {error.strerror or error}")
                 self.found.append(_Found(shown, parts, None, problem))
+        return False
 
     def _file(self, shown: tuple[str, ...], parts: tuple[str, ...], info: os.stat_result) -> None:
         problem = None if stat.S_ISREG(info.st_mode) else Problem("unsupported", _kind(info.st_mode))
@@ -206,7 +224,7 @@ class _Walker:
         elif in_version_control("/".join(parts)) or self._ignored(parts):
             self.left_out["link to what is left out"] += 1
         elif stat.S_ISDIR(info.st_mode):
-            self._folder(shown, parts, self._rules_of(parts))
+            self._folders((shown, parts, self._rules_of(parts)))
         else:
             self._file(shown, parts, info)
 

@@ -150,8 +150,8 @@ def _converted(data: bytes) -> str:
         Exception
     ) as error:  # mammoth lets through whatever a damaged part provokes; the outcome records it
         raise _Broken(f"{type(error).__name__}: {error}") from error
-    root = parse_html(converted.value)
-    return "" if root is None else render(root)
+    page = parse_html(converted.value)
+    return "" if page is None else render(page.root)
 
 
 def _properties(archive: zipfile.ZipFile) -> dict[str, str]:

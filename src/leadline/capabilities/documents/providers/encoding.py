@@ -36,7 +36,12 @@ _WIDER = {
 
 _TYPOGRAPHIC = frozenset("“”‘’‚„–—…•€£§©®™°·«»×±²³½¼¾µ%\u00a0")
 _NEVER_IN_WORDS = frozenset("±²³½¼¾µ°«»€£§©®™%„‚…")
+_STRAY = 3
+"""Control characters that any text may hold, such as the mark at the end of a DOS file; packed data has one in ten
+bytes."""
+
 _LATIN = ("cp1252", "cp1250", "iso-8859-2", "cp1254")
+_FREQUENT = frozenset("оеаинтсрвл")
 _LONE_ESCAPE = re.compile(rb"\x1b[$(]")
 _SURROGATED = re.compile("[\udc80-\udcff]+")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
@@ -78,7 +83,7 @@ def is_binary(data: bytes) -> bool:
     sample = data[:_SAMPLE]
     if sample.startswith(tuple(mark for mark, _ in _BOMS)) or _wide_without_mark(data):
         return False
-    return len(_CONTROL.findall(sample)) > len(sample) // 500
+    return len(_CONTROL.findall(sample)) > max(_STRAY, len(sample) // 100)
 
 
 def _by_mark(data: bytes) -> Decoded | None:
@@ -128,7 +133,8 @@ def _mostly_utf8(data: bytes) -> Decoded | None:
 
 def _by_look(data: bytes) -> Decoded | None:
     sample = data[:_SAMPLE]
-    for encoding in (_western(sample), _east_asian(sample), _guessed(sample)):
+    for look in (_western, _koi8, _east_asian, _guessed):
+        encoding = look(sample)
         if encoding is None:
             continue
         text = _strictly(data, encoding)
@@ -160,6 +166,21 @@ def _is_latin_prose(text: str) -> bool:
         elif not char.isalpha() or (char.isupper() and before.islower()):
             return False
     return True
+
+
+def _koi8(sample: bytes) -> str | None:
+    """KOI8-R, which others take for Japanese, if the sample reads as Russian in it."""
+    return "koi8_r" if _russian(sample.decode("koi8_r")) >= 0.55 else None
+
+
+def _russian(text: str) -> float:
+    """The share of the ten most frequent letters of Russian; 0 if this is no Cyrillic text in small letters."""
+    high = [char for char in text if char > "\x7f"]
+    letters = [char for char in high if "\u0400" <= char <= "\u045f"]
+    small = sum(1 for char in letters if char.islower())
+    if len(letters) < 10 or len(letters) < 0.95 * len(high) or small < 0.7 * len(letters):
+        return 0.0
+    return sum(1 for char in letters if char in _FREQUENT) / len(letters)
 
 
 def _east_asian(sample: bytes) -> str | None:

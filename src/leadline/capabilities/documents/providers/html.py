@@ -35,6 +35,8 @@ _OTHER_SUFFIXES = frozenset(
 _SHELL = 100
 """Code points: a page of scripts with less text than this is an empty shell."""
 
+_TOO_DEEP = "nested too deeply: the end of the page cannot be read"
+
 _DATES = (
     "article:published_time",
     "datepublished",
@@ -67,7 +69,7 @@ class HtmlReader:
     """The reader for HTML."""
 
     name = "html"
-    version = "1"
+    version = "2"
 
     def recognise(self, data: bytes, name: str) -> Recognition | None:
         suffix = PurePosixPath(name).suffix.lower()
@@ -82,14 +84,16 @@ class HtmlReader:
 
     def read(self, data: bytes, media_type: str, name: str, limits: Limits) -> Extraction:
         decoded = decode(data, _declared(data))
-        root = parse_html(decoded.text)
-        if root is None:
+        page = parse_html(decoded.text)
+        if page is None:
             return self._extraction("thin", "no elements in the page", "", None, None, decoded.encoding)
+        root = page.root
         title, published = _title(root), _published(root)
         whole = render(root)
         scripted = any(True for _ in root.iter("script"))
-        text = clean_text(_main_text(without_hidden(root) or decoded.text) or whole)
-        outcome, reason = _judge(whole, scripted, decoded.reason)
+        text = clean_text(_main_text(without_hidden(root) or page.text) or whole)
+        lost = "; ".join(part for part in (decoded.reason, _TOO_DEEP if page.cut else "") if part)
+        outcome, reason = _judge(whole, scripted, lost)
         return self._extraction(outcome, reason, text, title, published, decoded.encoding)
 
     def _extraction(
@@ -106,12 +110,14 @@ class HtmlReader:
         )
 
 
-def _judge(whole: str, scripted: bool, decoding: str) -> tuple[Outcome, str]:
+def _judge(whole: str, scripted: bool, lost: str) -> tuple[Outcome, str]:
+    if lost and not whole.strip():
+        return "error", lost
     if not whole.strip():
         return "thin", "empty page: no text outside scripts" if scripted else "empty page: no text"
     if scripted and len(whole) < _SHELL:
         return "thin", f"empty shell: {len(whole)} characters beside scripts"
-    return ("partial", decoding) if decoding else ("ok", "")
+    return ("partial", lost) if lost else ("ok", "")
 
 
 def _declared(data: bytes) -> str | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
 from leadline.capabilities.documents.providers.dates import iso_date
+from leadline.capabilities.documents.providers.pdf_bombs import why_refused
+from leadline.capabilities.documents.providers.pdf_form import filled_in
 from leadline.capabilities.documents.providers.titles import first_line_title, usable_title
 from leadline.capabilities.documents.seam import (
     Certainty,
@@ -42,12 +44,17 @@ class _TextPage(Protocol):
 
 
 class _Page(Protocol):
+    raw: object
+
     def get_textpage(self) -> _TextPage: ...
     def get_objects(self, types: list[int], /) -> Iterator[object]: ...
     def close(self) -> None: ...
 
 
 class _Document(Protocol):
+    formenv: object | None
+
+    def init_forms(self) -> None: ...
     def __len__(self) -> int: ...
     def get_page(self, index: int, /) -> _Page: ...
     def get_metadata_dict(self) -> Mapping[str, str]: ...
@@ -83,7 +90,7 @@ class PdfReader:
     """The reader for PDF."""
 
     name = "pdfium"
-    version = "1"
+    version = "2"
 
     def recognise(self, data: bytes, name: str) -> Recognition | None:
         if b"%PDF-" not in data[:_HEADER_WITHIN]:
@@ -95,12 +102,15 @@ class PdfReader:
         )
 
     def read(self, data: bytes, media_type: str, name: str, limits: Limits) -> Extraction:
+        if refused := why_refused(data):
+            return self._without_text("unsupported", refused)
         with _PDFIUM:
             try:
                 with _opened(data) as document:
                     return self._read(document, limits)
             except _Unopened as error:
-                return self._unopened(error)
+                # pdfium may keep the code of the document before
+                return self._unopened(error.code if b"/Encrypt" in data else None)
 
     def _read(self, document: _Document, limits: Limits) -> Extraction:
         metadata = document.get_metadata_dict()
@@ -119,12 +129,12 @@ class PdfReader:
             method_version=self.version,
         )
 
-    def _unopened(self, error: _Unopened) -> Extraction:
-        if error.code == _WRONG_PASSWORD:
+    def _unopened(self, code: int | None) -> Extraction:
+        if code == _WRONG_PASSWORD:
             return self._without_text("blocked", "encrypted: needs a password")
-        if error.code == _BAD_SECURITY:
+        if code == _BAD_SECURITY:
             return self._without_text("unsupported", "encrypted by a scheme that cannot be read")
-        return self._without_text("error", f"broken PDF: {error}")
+        return self._without_text("error", "broken PDF: it cannot be opened, or has no pages")
 
     def _without_text(self, outcome: Outcome, reason: str) -> Extraction:
         return Extraction(outcome, reason, _MEDIA_TYPE, "", None, None, (), self.name, self.version)
@@ -139,6 +149,8 @@ def _opened(data: bytes) -> Generator[_Document]:
     except pypdfium2.PdfiumError as error:
         raise _Unopened(str(error), cast("int | None", getattr(error, "err_code", None))) from error
     try:
+        with suppress(pypdfium2.PdfiumError):
+            document.init_forms()
         yield document
     finally:
         document.close()
@@ -156,7 +168,7 @@ def _pages(document: _Document, limits: Limits) -> _Pages:
             pages.add(index + 1, "")
             continue
         try:
-            pages.add(index + 1, _page_text(page, index + 1, pages))
+            pages.add(index + 1, _page_text(page, index + 1, pages, document.formenv))
         except pypdfium2.PdfiumError:
             pages.broken.append(index + 1)
             pages.add(index + 1, "")
@@ -167,12 +179,14 @@ def _pages(document: _Document, limits: Limits) -> _Pages:
     return pages
 
 
-def _page_text(page: _Page, number: int, pages: _Pages) -> str:
+def _page_text(page: _Page, number: int, pages: _Pages, form: object | None) -> str:
     layer = page.get_textpage()
     try:
         text = clean_text(layer.get_text_range())
     finally:
         layer.close()
+    if form is not None and (filled := filled_in(form, page.raw)):
+        text = clean_text("\n".join([text, *filled] if text.strip() else filled))
     if not text.strip():
         if next(iter(page.get_objects([_IMAGE])), None) is not None:
             pages.images.append(number)

@@ -35,7 +35,7 @@ class TextReader:
     """The reader for whatever decodes as text."""
 
     name = "text"
-    version = "1"
+    version = "2"
 
     def recognise(self, data: bytes, name: str) -> Recognition | None:
         if is_binary(data):
