@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from leadline.research.extractive.features import MONTHS, features
@@ -18,23 +18,28 @@ from leadline.research.extractive.kinds import (
     is_only_a_share,
     names_person,
     nearness,
+    new_names,
     satisfies,
+    states_area,
     states_money,
     states_percent,
 )
-from leadline.research.extractive.language import Language, language_of
+from leadline.research.extractive.language import Language
+from leadline.research.extractive.library import Document, Library
 from leadline.research.extractive.matching import likeness
-from leadline.research.extractive.passages import Passage, passages
+from leadline.research.extractive.passages import Passage
+from leadline.research.extractive.plain import plain
 from leadline.research.extractive.question import Question, Term
-from leadline.research.sources.dates import DatedBy, dates_in, document_date, header_lines
+from leadline.research.sources.dates import dates_in
 
 LEAD = 0.95
 HEADING = 0.85
 TITLE = 0.75
 NEAR = 0.65
-SUBJECT = 0.6
-OPENING = 200
-"""Characters with which a document says what it is about."""
+SUBJECT = 0.9
+"""How well a name that the whole collection is about is covered where a passage does not repeat it."""
+IN_HEADER = 0.15
+"""What an answer is worth less that stands in the lines with which a document names and dates itself."""
 AMOUNT = 0.9
 """How well an amount of money covers words such as "cost"."""
 ELSEWHERE = 0.3
@@ -48,6 +53,16 @@ _POINTS_BACK = re.compile(
 )
 """A sentence that begins by pointing at what was named before it."""
 _QUARTER = re.compile(r"[qh][1-4]")
+_ENUMERATES = re.compile(
+    r"^\W*(?:which|list|name|welche[nrs]?|nenne|quels|quelles|qué|cuáles)(?!\w)|哪些|どの|どんな",
+    re.IGNORECASE,
+)
+LISTED = 0.08
+"""What an answer is worth more for each of two names, where names are asked for."""
+OF_THE_TIME = 0.5
+"""How much of an entry is its own when it is of the time asked for, and the rest stands over it."""
+FIGURES = frozenset({"date", "count", "money", "percent", "amount", "duration"})
+"""Kinds of answers that a heading can hold."""
 PRICED = frozenset({"price", "budget"})
 PERIODS = frozenset(MONTHS)
 ENOUGH = 0.62
@@ -55,114 +70,9 @@ ENOUGH = 0.62
 LOCAL = 0.25
 """Share that an answer covers in its own words."""
 SOFT_WEIGHT = 0.3
+UNHEARD_WEIGHT = 0.1
+"""Of a general word that no document has: the documents say it otherwise, or leave it out."""
 ENTITY_WEIGHT = 1.3
-MAX_TEXT = 400_000
-"""Characters of one document that are looked at."""
-
-
-@dataclass(frozen=True)
-class Document:
-    """A document that a search returned, with its text."""
-
-    source: str
-    title: str
-    location: str
-    text: str
-    published: str | None = None
-    rank: int = 0
-    place: int = 0
-    """Where the search found it to match: what is looked at of a very long text lies around it."""
-
-    @property
-    def passages(self) -> tuple[Passage, ...]:
-        """What can be quoted of it."""
-        return _passages_around(self.text, self.location, self.place)
-
-    @property
-    def dated(self) -> DatedBy | None:
-        return _dated(self.text, self.published)
-
-    @property
-    def heading(self) -> str:
-        """Its name and the lines with which it begins."""
-        return "\n".join((self.name, *header_lines(self.text)))
-
-    @property
-    def opening(self) -> str:
-        """Its name and its first words."""
-        return f"{self.name}\n{self.text[:OPENING]}"
-
-    @property
-    def folded(self) -> str:
-        """The part of the text that is looked at, folded."""
-        return _folded(self.text, self.place)
-
-    @property
-    def language(self) -> Language:
-        return language_of(self.text[:4000])
-
-    @property
-    def name(self) -> str:
-        """The title and the words of the file name."""
-        stem = self.location.rsplit("/", 1)[-1].rsplit(".", 1)[0].replace("_", " ").replace("-", " ")
-        return f"{self.title}\n{stem}"
-
-
-def _looked_at(text: str, place: int) -> tuple[int, int]:
-    """The part of a text that is looked at: all of it, or `MAX_TEXT` characters around a place, in whole lines."""
-    if len(text) <= MAX_TEXT:
-        return 0, len(text)
-    start = max(0, min(place - MAX_TEXT // 2, len(text) - MAX_TEXT))
-    return (text.rfind("\n", 0, start) + 1 if start else 0), start + MAX_TEXT
-
-
-@lru_cache(maxsize=64)
-def _folded(text: str, place: int) -> str:
-    start, end = _looked_at(text, place)
-    return folded(text[start:end])
-
-
-@lru_cache(maxsize=64)
-def _passages_around(text: str, location: str, place: int) -> tuple[Passage, ...]:
-    start, end = _looked_at(text, place)
-    found = passages(text[start:end], location)
-    return tuple(one.moved(start) for one in found) if start else found
-
-
-@lru_cache(maxsize=512)
-def _dated(text: str, published: str | None) -> DatedBy | None:
-    return document_date(text, published)
-
-
-@dataclass(frozen=True)
-class Library:
-    """The documents that are known, and how many there are to search."""
-
-    documents: tuple[Document, ...]
-    total: int
-    _holds: dict[tuple[str, Language], int] = field(
-        default_factory=dict[tuple[str, Language], int], compare=False
-    )
-
-    def count(self, term: Term, language: Language) -> int:
-        """How many of the known documents seem to hold a term."""
-        key = (f"{term.kind} {term.text}", language)
-        if key not in self._holds:
-            self._holds[key] = sum(may_hold(term, document.folded, language) for document in self.documents)
-        return self._holds[key]
-
-    def is_subject(self, term: Term, language: Language) -> bool:
-        """Whether a name is what the whole collection is about, so that a document need not repeat it."""
-        if term.kind not in ("name", "word", "cjk") or term.concepts or term.surface.isupper():
-            return False
-        known = len(self.documents)
-        titled = sum(likeness(term, one.heading, language) > 0 for one in self.documents)
-        opened = sum(likeness(term, one.opening, language) > 0 for one in self.documents)
-        if self.total <= 2:
-            return opened > 0
-        return (titled >= min(3, known) and titled * 4 >= known) or (
-            opened >= min(3, known) and opened * 2 >= known
-        )
 
 
 @dataclass(frozen=True)
@@ -212,13 +122,13 @@ def _given(question: Question, document: Document) -> frozenset[Term]:
 
 def _may_answer(question: Question, passage: Passage, given: frozenset[Term]) -> bool:
     """Whether a quick look leaves it open that a passage answers: nearly all telling terms have to be about."""
-    context = folded("\n".join((passage.text, passage.lead, passage.near, *passage.headings)))
+    context = folded("\n".join((passage.words, passage.lead, passage.near, *passage.headings)))
     absent = [
         term
         for term in question.strict
         if term not in given and not may_hold(term, context, question.language)
     ]
-    return not absent or (len(absent) == 1 and len(question.strict) > 3 and not absent[0].is_entity)
+    return not absent or (len(absent) == 1 and len(question.strict) > 1 and not absent[0].is_entity)
 
 
 def _pointed(question: Question, library: Library) -> Question:
@@ -231,14 +141,18 @@ def _pointed(question: Question, library: Library) -> Question:
 
 
 def _weights(question: Question, library: Library) -> dict[Term, float]:
-    known = max(1, len(library.documents))
+    """How much each term counts: rare ones more, general words less, those that no document has hardly at all."""
+    of = max(2, library.total)
     weights: dict[Term, float] = {}
     for term in question.terms:
-        rarity = math.log((known + 1) / (library.count(term, question.language) + 0.5)) / math.log(known + 1)
+        holding = library.count(term, question.language)
+        rarity = math.log((of + 1) / (holding + 0.5)) / math.log(of + 1)
         weight = 0.5 + max(0.0, min(1.0, rarity))
-        weights[term] = weight * (
-            SOFT_WEIGHT if not term.strict else ENTITY_WEIGHT if term.is_entity else 1.0
-        )
+        if not term.strict:
+            weight *= SOFT_WEIGHT if holding else UNHEARD_WEIGHT
+        elif term.is_entity:
+            weight *= ENTITY_WEIGHT
+        weights[term] = weight
     return weights
 
 
@@ -254,9 +168,9 @@ def _match(
     missing: list[Term] = []
     for term in question.terms:
         own, around = _cover(question, term, passage, document)
-        best = max(own, around, SUBJECT if term in subjects else 0.0)
+        best = SUBJECT if term in subjects else max(own, around)
         covered += weights[term] * best
-        if not is_period(term):
+        if not is_period(term) and term not in subjects:
             lasting += weights[term]
             said += weights[term] * own
             headed = (
@@ -265,14 +179,44 @@ def _match(
             local += weights[term] * max(own, headed)
         if term.strict and best == 0.0:
             missing.append(term)
-    if len(missing) == 1 and _is_told_elsewhere(missing[0], question, passage, document):
+    if len(missing) == 1 and _is_dispensable(missing[0], question, passage, document):
         covered += weights[missing.pop()] * ELSEWHERE
     total = sum(weights.values()) or 1.0
-    fits = satisfies(question, passage.text, passage.lead if passage.kind == "row" else "")
+    fits = _fits(question, passage) and _has_matter(question, passage, document, subjects)
     share = local / lasting if lasting else 1.0
+    if passage.kind in ("item", "row") and _is_the_time(question, passage, document):
+        share = max(share, OF_THE_TIME)
     if passage.kind == "list":
         share = 1.0 if question.wanted == "any" else 0.0
     return Match(document, passage, covered / total, tuple(missing), fits, share, said)
+
+
+def _fits(question: Question, passage: Passage) -> bool:
+    """Whether a passage holds what is wanted; a heading only where it states a figure itself."""
+    if passage.kind == "heading" and (question.wanted not in FIGURES or not re.search(r"\d", passage.text)):
+        return False
+    return satisfies(question, passage.words, passage.lead if passage.kind == "row" else "")
+
+
+def _has_matter(question: Question, passage: Passage, document: Document, subjects: frozenset[Term]) -> bool:
+    """Whether anything but the name of a thing is answered: "what did the VLX-500 sell?" is not, by its payload."""
+    if question.wanted not in ("any", "yesno") or question.overview:
+        return True
+    telling = [term for term in question.strict if not term.is_entity and term not in subjects]
+    general = [term for term in question.terms if not term.strict]
+    if telling or not general:
+        return True
+    return any(max(_cover(question, term, passage, document)) > 0 for term in general)
+
+
+def _is_the_time(question: Question, passage: Passage, document: Document) -> bool:
+    """Whether a passage is one of the things that the document lists, and of the time that is asked for."""
+    times = [term for term in question.strict if is_period(term)]
+    return (
+        question.wanted == "any"
+        and bool(times)
+        and all(_in_words(question, term, passage, document) > 0 for term in times)
+    )
 
 
 def is_period(term: Term) -> bool:
@@ -283,20 +227,67 @@ def is_period(term: Term) -> bool:
 def _in_words(question: Question, term: Term, passage: Passage, document: Document) -> float:
     """How well the words of a passage cover a term; a word such as "cost" or "share" by the amount that answers it."""
     if question.wanted == "percent" and "share" in term.concepts:
-        return AMOUNT if states_percent(passage.text) else 0.0
-    own = likeness(term, passage.text, question.language, document.language)
-    if own == 0.0 and question.wanted == "money" and term.concepts & PRICED and states_money(passage.text):
+        return AMOUNT if states_percent(passage.words) else 0.0
+    own = likeness(term, passage.words, question.language, document.language)
+    if own == 0.0 and "size" in term.concepts and states_area(passage.words):
+        return AMOUNT
+    if own == 0.0 and question.wanted == "money" and term.concepts & PRICED and states_money(passage.words):
         return AMOUNT
     return own
 
 
-def _is_told_elsewhere(term: Term, question: Question, passage: Passage, document: Document) -> bool:
-    """Whether one word of a long question may stand in another part of the document than the answer."""
+def _is_dispensable(term: Term, question: Question, passage: Passage, document: Document) -> bool:
+    """Whether the one word of a question that a passage lacks may stand in another part of the document.
+
+    So it may in a long question, and when it tells of what kind the next word is ("battery pack") and a name in the
+    passage (LFP) stands with it elsewhere.
+    The heading of an entry ("2.3.0 - 2025-11-02") may leave out what happened then, and the row of a table the verb.
+    """
     if term.is_entity or passage.kind in ("pair", "list"):
         return False
     others = [one for one in question.strict if one != term]
-    held = sum(_cover(question, one, passage, document)[0] > 0 for one in others)
-    return held >= 3 and may_hold(term, document.folded, question.language)
+    held = [one for one in others if _cover(question, one, passage, document)[0] > 0]
+    if passage.kind == "heading":
+        return len(held) == len(others) > 0 and all(one.is_entity for one in held) and _is_bare(passage.text)
+    if passage.kind == "row" and len(held) == len(others) >= 2 and _closes(term, question):
+        return True
+    if len(held) < 2 or not may_hold(term, document.folded, question.language):
+        return False
+    return len(held) >= 3 or (
+        any(_qualifies(term, one, question) for one in held) and _is_linked(term, question, passage, document)
+    )
+
+
+def _closes(term: Term, question: Question) -> bool:
+    """Whether a word closes the question as a verb does: "in which language is it taught?"."""
+    last = re.search(r"([^\W\d_]+)\W*$", question.text)
+    return bool(last) and last[1] == term.surface and term.surface.islower()
+
+
+_NAMING = re.compile(r"(?<!\w)(?=\w*[A-Z]\w*[A-Z0-9])[\w-]{2,}(?!\w)")
+
+
+def _is_linked(term: Term, question: Question, passage: Passage, document: Document) -> bool:
+    """Whether the document uses a name of the passage together with the term elsewhere: LFP, of a battery."""
+    asked = frozenset(_NAMING.findall(question.text))
+    names = frozenset(_NAMING.findall(passage.text)) - asked
+    return bool(names) and any(
+        names & frozenset(_NAMING.findall(one.text))
+        and likeness(term, one.words, question.language, document.language) > 0
+        for one in document.passages
+        if one.kind in ("row", "item", "sentence") and one is not passage
+    )
+
+
+def _is_bare(heading: str) -> bool:
+    """Whether a heading holds little but codes, figures and dates."""
+    return len(re.findall(r"[^\W\d_]{4,}", heading)) <= 2
+
+
+def _qualifies(term: Term, other: Term, question: Question) -> bool:
+    """Whether a word stands right before another one in the question: battery in "battery pack"."""
+    pattern = rf"(?<!\w){re.escape(term.surface)}[ -]{re.escape(other.surface)}(?!\w)"
+    return bool(re.search(pattern, question.text, re.IGNORECASE))
 
 
 def _cover(question: Question, term: Term, passage: Passage, document: Document) -> tuple[float, float]:
@@ -309,7 +300,7 @@ def _cover(question: Question, term: Term, passage: Passage, document: Document)
         (likeness(term, text, language, written) for text in passage.headings), default=0.0
     )
     title = (LEAD if term.kind == "year" else TITLE) * likeness(term, document.name, language, written)
-    points_back = term.kind not in ("name", "code") or bool(_POINTS_BACK.match(passage.text))
+    points_back = term.kind not in ("name", "code") or bool(_POINTS_BACK.match(passage.words))
     near = NEAR * likeness(term, passage.near, language, written) if passage.near and points_back else 0.0
     dated = (
         LEAD if term.kind == "year" and document.dated and document.dated.date.startswith(term.text) else 0.0
@@ -340,7 +331,7 @@ def _label_bonus(terms: tuple[Term, ...], language: Language, text: str) -> floa
 
 def worth(question: Question, match: Match) -> float:
     """The score with what makes one answer better than another: own words, a label, brevity."""
-    text = match.passage.text
+    text = match.passage.words
     value = match.score + 0.15 * match.local + _label_bonus(question.terms, question.language, text)
     if is_only_a_share(question, text):
         value -= 0.15
@@ -348,6 +339,10 @@ def worth(question: Question, match: Match) -> float:
         value += 0.15
     if question.wanted in ("count", "amount", "money", "percent"):
         value += 0.12 * nearness(question, text)
+    if _ENUMERATES.search(question.text) and question.wanted == "any":
+        value += LISTED * min(2, len(new_names(question, text))) / 2
+    if plain(text) in match.document.header and question.wanted not in ("date", "person"):
+        value -= IN_HEADER
     if match.passage.kind == "pair":
         value -= 0.12
     if match.passage.kind == "answer":
@@ -359,13 +354,14 @@ def worth(question: Question, match: Match) -> float:
 
 
 def _is_about_another(question: Question, document: Document) -> bool:
-    """Whether the title names another code of the same family than the question: VLX-500, not VLX-400."""
+    """Whether the title names another code than the question: VLX-500, not VLX-400, or where none was asked for."""
     asked = {term.text for term in question.terms if term.kind == "code"}
-    titled = features(document.title, question.language).codes
+    titled = {
+        code for code in features(document.title, question.language).codes if not _QUARTER.fullmatch(code)
+    }
     families = {code.rstrip("0123456789") for code in asked}
-    return (
-        bool(asked) and not titled & asked and any(code.rstrip("0123456789") in families for code in titled)
-    )
+    of_family = any(code.rstrip("0123456789") in families for code in titled)
+    return bool(titled) and not titled & asked and (of_family or not asked)
 
 
 def _is_about_it(question: Question, document: Document) -> bool:

@@ -36,12 +36,36 @@ _VERSUS = re.compile(
 )
 
 
+_ASKING_LAST = (
+    r"(?:by whom|from whom|for whom|with whom|who|where|when|why|how|how much|von wem|wer|wo|wann|warum|wie|par qui|qui|"
+    r"où|quand|pourquoi|por quién|quién|dónde|cuándo|por qué|cómo)"
+)
+_ELLIPTIC = re.compile(
+    rf"^\W*(?P<first>{_ASKING_LAST})\s+(?P<rest>.+?),?\s+(?:and|und|et|y)\s+(?P<last>{_ASKING_LAST})\s*\??\s*$",
+    re.IGNORECASE,
+)
+_TWO_FIRST = re.compile(
+    rf"^\W*(?P<first>{_ASKING_LAST})\s+(?:and|und|et|y)\s+(?P<last>{_ASKING_LAST})\s+(?P<rest>.+?)\s*\??\s*$",
+    re.IGNORECASE,
+)
+
+
+def _spelled_out(piece: str) -> str:
+    """ "When was it founded and by whom?" as two whole questions."""
+    found = _ELLIPTIC.match(piece) or _TWO_FIRST.match(piece)
+    if found is None:
+        return piece
+    last = found["last"][:1].upper() + found["last"][1:]
+    return f"{found['first']} {found['rest']}?\n{last} {found['rest']}?"
+
+
 def split(question: str) -> list[str]:
     """The facets of a question in order; the question itself where it has only one.
 
     A facet that speaks of "it" is told what it is about.
     """
-    parts = [part for piece in _MARKS.split(question) for part in _clauses(piece)]
+    spelled = "\n".join(_spelled_out(piece) for piece in _MARKS.split(question) if piece)
+    parts = [part for piece in _MARKS.split(spelled) for part in _clauses(piece)]
     parts = [part.strip(" ,，、") for part in parts]
     kept = [part for part in parts if part and _is_facet(part)]
     if len(kept) < 2:

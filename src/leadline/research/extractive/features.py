@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
 from leadline.research.extractive.concepts import cjk_concepts, concepts_of, phrase_at
 from leadline.research.extractive.language import Language, stem
+from leadline.research.extractive.periods import codes_in
 from leadline.research.extractive.tokens import Token, is_year, tokens
 from leadline.research.sources.dates import dates_in
 
+_NUMBERED = re.compile(r"(?<![\w.,-])\d{1,3}-\d{1,4}(?![\w%-])")
+"""Things that are called by two numbers: bed 7-14."""
 MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"
 )  # fmt: skip
@@ -49,7 +53,9 @@ def features(text: str, language: Language) -> Features:
         words=frozenset(spelled),
         stems=frozenset(stems),
         concepts=frozenset(found),
-        codes=frozenset({token.text for token in row if token.kind == "code"} | _spaced_codes(row, text)),
+        codes=frozenset({token.text for token in row if token.kind == "code"} | _spaced_codes(row, text))
+        | codes_in(text)
+        | frozenset(_NUMBERED.findall(text)),
         numbers=frozenset(
             {token.text for token in row if token.kind == "number"}
             | {str(int(date.iso[8:10])) for date in dates_in(text) if len(date.iso) == 10}

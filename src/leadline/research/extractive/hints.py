@@ -15,7 +15,7 @@ from leadline.research.extractive.question import Term
 
 PREFIX = 4
 """Letters of a word that another word of its family begins with."""
-_AMOUNTS = frozenset({"price", "budget", "share"})
+_AMOUNTS = frozenset({"price", "budget", "share", "size"})
 _SOUNDS = {
     **dict.fromkeys("ckz", "[ckz]"),
     **dict.fromkeys("iy", "[iy]"),

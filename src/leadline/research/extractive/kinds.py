@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from leadline.research.extractive.concepts import concepts_of
 from leadline.research.extractive.language import Language, word_set
@@ -22,12 +23,26 @@ _MONEY_UNIT = re.compile(
     r"[$€£¥]|(?<!\w)(?:EUR|USD|GBP|JPY|CHF|CNY|euros?|dollars?|pounds?|price|fee|preis|prix|precio)(?!\w)|元|円|价|料金",
     re.IGNORECASE,
 )
+_SPELLED = (
+    r"one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|ein\w*|zwei|drei|vier|fünf|sechs|sieben|acht|neun|"
+    r"zehn|elf|zwölf|une?|deux|trois|quatre|cinq|sept|huit|neuf|dix|douze|uno?|dos|tres|cuatro|cinco|seis|siete|ocho|"
+    r"nueve|diez|doce|half|halbe[ns]?"
+)
 _DURATION = re.compile(
-    r"(?:\d+(?:[.,]\d+)?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|ein\w*|zwei|drei|vier|fünf|sechs|"
-    r"une?|deux|trois|quatre|dos|tres|cuatro|half|halbe[ns]?)[\s-]*(?:\w+\s)?(?:calendar\s|working\s|business\s|full\s)?"
+    rf"(?:\d+(?:[.,]\d+)?|{_SPELLED})[\s-]*(?:\w+\s)?(?:calendar\s|working\s|business\s|full\s)?"
     r"(?:years?|months?|weeks?|days?|hours?|minutes?|seconds?|nights?|h|min|jahren?|monaten?|wochen?|tagen?|stunden?|"
     r"minuten?|an(?:née)?s?|mois|semaines?|jours?|heures?|años?|mes(?:es)?|semanas?|días?|horas?)(?!\w)"
-    r"|[\d一二三四五六七八九十两半]+\s*个?(?:年|月|周|星期|天|日|小时|分钟|分|時間|週間|日間|か月|ヶ月)",
+    r"|[\d一二三四五六七八九十两半]+\s*个?(?:年|月|周|星期|天|日|小时|分钟|分|時間|週間|日間|か月|ヶ月)"
+    r"|(?<!\w)(?:from|vom|du|del|de)\s\d{1,2}\.?(?:\s\w+)?\s(?:to|until|bis|au|al|a)\s(?:zum\s)?\d{1,2}\.?\s\w+",
+    re.IGNORECASE,
+)
+_NUMBERED_TIME = re.compile(
+    r"(?<!\w)(?:day|week|month|year|tag|woche|monat|jahr|jour|semaine|mois|día|semana|mes|año)s? \d",
+    re.IGNORECASE,
+)
+_AT_ONCE = re.compile(
+    r"(?<!\w)(?:immediately|at once|same day|without delay|promptly|sofort|unverzüglich|immédiatement|"
+    r"inmediatamente|de inmediato)(?!\w)|立即|马上|直ちに|すぐに",
     re.IGNORECASE,
 )
 _TIME_UNIT = re.compile(
@@ -63,7 +78,7 @@ _PERCENT = re.compile(
 )
 _NUMBER_WORD = re.compile(
     r"(?<!\w)(?:zero|none|no|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|twenty|thirty|forty|"
-    r"fifty|hundred|thousand|million|once|twice|half|double|all|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|"
+    r"fifty|hundred|thousand|million|once|twice|all|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|"
     r"zwölf|zwanzig|dreißig|hundert|tausend|einmal|zweimal|keine?|deux|trois|quatre|cinq|sept|huit|neuf|dix|douze|"
     r"vingt|cent|mille|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|doce|veinte|cien|mil)(?!\w)"
     r"|[一二两三四五六七八九十百千万]+[个人名条台次只艘种年月天日周]",
@@ -75,7 +90,11 @@ _ROLE = re.compile(
     r"executive|engineer|treasurer|secretary|board|committee|team|desk|department|office|council|captain|skipper|curator|"
     r"warden|mayor|minister|supervisor|coordinator|administrator|staff|marketing|sales|legal|finance|hr|it|"
     r"(?:geschäftsführer|leiter|direktor|vorsitzende|vorstand|kassenwart|schatzmeister|sekretär|chef|meister|wart|beauftragte|abteilung|rat)(?:in|r|n)?|"
-    r"directeur|directrice|président|présidente|trésorier|trésorière|gerente|presidente|presidenta|tesorero)(?!\w)"
+    r"directeur|directrice|président|présidente|trésorier|trésorière|gerente|presidente|presidenta|tesorero|"
+    r"landlord|landlady|tenant|lessor|lessee|buyer|seller|owner|parents?|members?|employer|employees?|customers?|"
+    r"vermieter(?:in)?|mieter(?:in)?|käufer(?:in)?|verkäufer(?:in)?|eigentümer(?:in)?|arbeitgeber(?:in)?|"
+    r"bailleur|bailleresse|locataire|propriétaire|acheteur|vendeur|syndic|"
+    r"arrendadora?|arrendatari[oa]|inquilin[oa]|propietari[oa]|comprador|vendedor)(?!\w)"
     r"|馆长|主任|经理|主席|会长|部长|船长|秘书|委员会|理事|館長|議長|会長|部長|委員",
     re.IGNORECASE,
 )
@@ -111,25 +130,66 @@ def _holds(wanted: Wanted, question: Question, text: str, head: str) -> bool:
     if wanted == "date":
         return bool(dates_in(body) or _WHEN.search(body) or _DURATION.search(body))
     if wanted == "duration":
-        return bool(_DURATION.search(body) or _CLOCK.search(body))
+        return any(one.search(body) for one in (_DURATION, _CLOCK, _AT_ONCE, _NUMBERED_TIME))
     if wanted == "often":
         return bool(_OFTEN.search(body)) or has_number(question, body)
     if wanted == "count":
-        return has_number(question, body) and _counts_something(question, body)
+        return not _counts_another(question, body) and any(
+            has_number(question, part) and _counts_something(question, part)
+            for part in _with_matter(question, body)
+        )
     if wanted == "amount":
         return has_number(question, body)
     if wanted == "person":
         return _has_person(question, body)
-    return bool(_new_names(question, body) or _CJK_NAME.search(body) or _PLACE.search(body))
+    return bool(new_names(question, body) or _CJK_NAME.search(body) or _PLACE.search(body))
+
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_a-z])|(?<=[。！？])")
+
+
+def _with_matter(question: Question, text: str) -> list[str]:
+    """The sentences of a text that speak of what is counted; all of it where none does."""
+    matter = matter_of(question)
+    parts = _SENTENCE.split(text)
+    if matter is None or len(parts) == 1:
+        return [text]
+    speaking = [part for part in parts if likeness(matter, part, question.language) > 0]
+    return speaking or [text]
+
+
+_SHARED_OUT = re.compile(
+    r"(?P<name>[^\W\d_][^\W\d_ .-]*(?: [^\W\d_]+){0,2}):\s*(?P<number>\d+(?:[.,]\d+)*)(?:\s+(?P<unit>[^\W\d_]+))?"
+)
+
+
+def _counts_another(question: Question, text: str) -> bool:
+    """Whether what is asked of has a number of its own in a list, and that counts something else.
+
+    "3,120 robots (EU: 29 sites, Japan: 4)" does not tell how many robots are in Japan.
+    """
+    matter = matter_of(question)
+    shares = list(_SHARED_OUT.finditer(text))
+    if matter is None or len(shares) < 2:
+        return False
+    unit = next((one["unit"] for one in shares if one["unit"]), None)
+    if unit is None or likeness(matter, unit, question.language) > 0:
+        return False
+    others = [term for term in question.strict if term != matter and term.text != matter.text]
+    return any(likeness(term, one["name"], question.language) > 0 for term in others for one in shares)
 
 
 def has_number(question: Question, text: str) -> bool:
     """Whether a text holds a number that is neither a year nor already in the question."""
-    asked = {term.text for term in question.terms if term.kind in ("number", "year")}
+    asked = _asked_numbers(question)
     numbers = [token for token in tokens(text) if token.kind == "number"]
     if any(token.text not in asked and not is_year(token) for token in numbers):
         return True
     return bool(_NUMBER_WORD.search(text)) or bool(_MONEY.search(text) and numbers)
+
+
+def _asked_numbers(question: Question) -> frozenset[str]:
+    return frozenset(token.text for token in tokens(question.text) if token.kind == "number")
 
 
 def _counts_something(question: Question, text: str) -> bool:
@@ -149,9 +209,29 @@ def _counts_something(question: Question, text: str) -> bool:
     return False
 
 
+def number_words(text: str) -> tuple[str, ...]:
+    """The numbers that a text spells out, in order."""
+    spelled = re.findall(
+        rf"(?<!\w)(?:{_SPELLED})(?!\w)|[一二两三四五六七八九十百千]+(?=[个名天年月周次日岁条件度分])",
+        text,
+        re.IGNORECASE,
+    )
+    return tuple(sorted(word.casefold() for word in (*spelled, *_NUMBER_WORD.findall(text))))
+
+
 def states_money(text: str) -> bool:
     """Whether a text holds an amount of money, or says that something is free."""
     return bool(_MONEY.search(text))
+
+
+_AREA = re.compile(
+    r"\d\s?(?:m²|m2\b|qm\b|sqm\b|km²|ha\b|acres?\b|hectares?\b|square|平方|平米|坪|㎡)", re.IGNORECASE
+)
+
+
+def states_area(text: str) -> bool:
+    """Whether a text holds the size of a surface."""
+    return bool(_AREA.search(text))
 
 
 def states_percent(text: str) -> bool:
@@ -165,23 +245,41 @@ def nearness(question: Question, text: str) -> float:
     A number that counts something else ("22 days" of employees) is not near.
     """
     row = tokens(_MARKER.sub("", text, count=1))
-    asked = {term.text for term in question.terms if term.kind in ("number", "year")}
+    asked = _asked_numbers(question)
     matter = matter_of(question)
     if matter is None:
         return 0.0
     places = {
         at
         for at, token in enumerate(row)
-        if token.kind in ("word", "cjk") and likeness(matter, token.surface, question.language) > 0
+        if token.kind in ("word", "cjk")
+        and likeness(matter, token.surface, question.language) > 0
+        and not _is_unit_of_rate(row, at)
     }
     best = 0.0
     for at, token in enumerate(row):
-        if token.kind != "number" or token.text in asked or is_year(token):
+        if not _is_number(token) or token.text in asked or is_year(token):
             continue
         counts_other = at + 1 < len(row) and _counts(row[at + 1], question)
         usable = [place for place in places if place > at or not counts_other or at + 1 in places]
         best = max([best, *(1.0 - 0.2 * (abs(place - at) - 1) for place in usable)])
     return best
+
+
+_PLURAL = re.compile(rf"(?!one|ein|un|half|halbe)(?:{_SPELLED})", re.IGNORECASE)
+
+
+def _is_number(token: Token) -> bool:
+    """Whether a token is a number, in figures or spelled out; "one" and "a" may be none."""
+    return token.kind == "number" or (token.kind == "word" and bool(_PLURAL.fullmatch(token.text)))
+
+
+_PER = frozenset(["per", "each", "every", "pro", "je", "par", "chaque", "por", "cada"])
+
+
+def _is_unit_of_rate(row: Sequence[Token], at: int) -> bool:
+    """Whether a word stands in "per employee": a rate tells nothing of how many there are."""
+    return at > 0 and row[at - 1].text in _PER
 
 
 def _counts(token: Token, question: Question) -> bool:
@@ -224,7 +322,7 @@ def is_only_a_share(question: Question, text: str) -> bool:
 
 
 def _has_person(question: Question, text: str) -> bool:
-    fresh = _new_names(question, text)
+    fresh = new_names(question, text)
     if question.identity:
         known = _asked_words(question)
         runs = [run for run in fresh if len(run) >= 2 and not any(word in known for word in run)]
@@ -245,7 +343,7 @@ def _is_named(question: Question, text: str) -> bool:
 def names_person(question: Question, text: str) -> bool:
     """Whether a text holds what surely is a person or an office: two names in a row, or a role."""
     asked = _asked_words(question)
-    if any(len(run) >= 2 for run in _new_names(question, text)) or _SURNAME.search(text):
+    if any(len(run) >= 2 for run in new_names(question, text)) or _SURNAME.search(text):
         return True
     return any(match.group().casefold() not in asked for match in _ROLE.finditer(text))
 
@@ -254,19 +352,20 @@ def _asked_words(question: Question) -> frozenset[str]:
     return frozenset(token.text for token in tokens(question.text))
 
 
-def _new_names(question: Question, text: str) -> list[tuple[str, ...]]:
+def new_names(question: Question, text: str) -> list[tuple[str, ...]]:
     """Runs of capitalised words that the question does not hold, without one that only opens a sentence."""
     asked = _asked_words(question)
     runs: list[list[Token]] = []
     last: Token | None = None
     for token in tokens(text):
-        if token.kind != "word" or not token.surface[:1].isupper() or _is_plain(token, question.language):
+        if token.kind != "word" or not token.surface[:1].isupper() or _is_function(token, question.language):
             continue
-        if last and runs and text[last.end : token.start] in (" ", "\n"):
+        if last and text[last.end : token.start] in (" ", "\n"):
             runs[-1].append(token)
         else:
             runs.append([token])
         last = token
+    runs = [run for run in runs if not all(_is_plain(token, question.language) for token in run)]
     found: list[tuple[str, ...]] = []
     for run in runs:
         opens = not text[: run[0].start].strip(" \n-*•#|_0123456789.)")
@@ -275,6 +374,15 @@ def _new_names(question: Question, text: str) -> list[tuple[str, ...]]:
         if fresh and len(fresh) * 2 >= len(kept):
             found.append(tuple(token.text for token in kept))
     return found
+
+
+def _is_function(token: Token, language: Language) -> bool:
+    """Whether a capitalised word can be no part of a name: a function word, a role, a month or day."""
+    return (
+        token.text in word_set("stop", language)
+        or bool(_ROLE.fullmatch(token.surface))
+        or bool(_WHEN.fullmatch(token.surface))
+    )
 
 
 def _is_plain(token: Token, language: Language) -> bool:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from leadline.research.extractive.language import boundaries, language_of
+from leadline.research.extractive.plain import cells, fields
 
-PassageKind = Literal["sentence", "item", "row", "answer", "pair", "list"]
+PassageKind = Literal["sentence", "item", "row", "answer", "pair", "list", "heading"]
 MAX_QUOTE = 600
 """Characters of the longest quote."""
 
@@ -41,6 +42,13 @@ class Passage:
     """Of a table row: the row with the names of the columns."""
     near: str = ""
     """The other sentences of its paragraph."""
+
+    said: str = ""
+    """What is compared with a question: the text, of a row its cells set apart."""
+
+    @property
+    def words(self) -> str:
+        return self.said or self.text
 
     def moved(self, by: int) -> Passage:
         """The same passage in a text that has `by` more characters before it."""
@@ -81,12 +89,56 @@ _CLOSING = re.compile(r"(?:\*\*|__|[*_\"”’»)\]])+(?=\s|$)")
 _MIN_BROKEN = 40
 """Characters of a line that may go on after a blank line, as in documents where every line is a paragraph."""
 _TABLED = (".csv", ".tsv")
+_CODED = frozenset(
+    [
+        "py",
+        "pyi",
+        "js",
+        "jsx",
+        "ts",
+        "tsx",
+        "java",
+        "kt",
+        "c",
+        "h",
+        "cc",
+        "cpp",
+        "hpp",
+        "cs",
+        "go",
+        "rs",
+        "rb",
+        "php",
+        "swift",
+        "scala",
+        "sh",
+        "bash",
+        "ps1",
+        "sql",
+        "toml",
+        "yaml",
+        "yml",
+        "json",
+        "ini",
+        "cfg",
+        "conf",
+        "properties",
+        "env",
+        "lua",
+        "r",
+        "jl",
+    ]
+)
+_APART = "  "
+"""Between cells: more than what may stand between the groups of a number."""
 
 
 def passages(text: str, location: str = "") -> tuple[Passage, ...]:
     """Everything of a document that can be quoted, in order, then short lists as wholes."""
     if location.casefold().endswith(_TABLED):
         return tuple(_delimited(text))
+    if "." in location and location.casefold().rsplit(".", 1)[-1] in _CODED:
+        return tuple(_coded(text))
     blocks = _blocks(text)
     single: list[Passage] = []
     whole: list[Passage] = []
@@ -97,6 +149,8 @@ def passages(text: str, location: str = "") -> tuple[Passage, ...]:
         block = blocks[at]
         if block.kind == "heading":
             headings = [one for one in headings if one[0] < block.level]
+            if at:
+                single.append(_heading(text, block, tuple(name for _, name in headings)))
             headings.append((block.level, _clean_heading(text[block.start : block.end])))
             lead, at = None, at + 1
             continue
@@ -213,6 +267,14 @@ def _group(blocks: Sequence[_Block], at: int) -> list[_Block]:
     return list(blocks[at:end])
 
 
+def _heading(text: str, block: _Block, path: tuple[str, ...]) -> Passage:
+    """A heading as something that says something itself, such as the date of a release."""
+    line = text[block.start : block.end]
+    mark = re.match(r"\s*#{1,6}\s+", line)
+    span = Span(block.start + (mark.end() if mark else 0), block.end)
+    return Passage(span, span.of(text), "heading", path)
+
+
 def _rows(text: str, group: Sequence[_Block], path: tuple[str, ...]) -> Iterator[Passage]:
     head = Span(group[0].start, group[0].end)
     header = head.of(text) if len(group) > 1 else ""
@@ -224,6 +286,7 @@ def _rows(text: str, group: Sequence[_Block], path: tuple[str, ...]) -> Iterator
             path,
             lead=header,
             head=head if header else None,
+            said=_APART.join(cells(text[block.start : block.end])),
         )
 
 
@@ -232,7 +295,13 @@ def _items(
 ) -> Iterator[Passage]:
     introduction = text[lead.start : lead.end] if lead else ""
     for block in group:
-        yield from _cut(text, block, "item", path, introduction)
+        yield from _cut(text, _unmarked(text, block), "item", path, introduction)
+
+
+def _unmarked(text: str, block: _Block) -> _Block:
+    """An item without the mark of its list."""
+    mark = _ITEM.match(text, block.start, block.end)
+    return _Block("item", mark.end(), block.end) if mark else block
 
 
 def _prose(text: str, block: _Block, path: tuple[str, ...], lead: _Block | None) -> Iterator[Passage]:
@@ -266,7 +335,7 @@ def _list(
     text: str, group: Sequence[_Block], path: tuple[str, ...], lead: _Block | None
 ) -> Iterator[Passage]:
     """A list with its introduction as one quote, where it is short enough."""
-    first = lead or group[0]
+    first = lead or _unmarked(text, group[0])
     span = Span(first.start, group[-1].end)
     if len(group) > 1 and span.end - span.start <= MAX_QUOTE:
         introduction = text[lead.start : lead.end] if lead else ""
@@ -303,10 +372,23 @@ def _delimited(text: str) -> Iterator[Passage]:
     lines = [line for line in _lines(text) if line.bare]
     if not lines:
         return
-    head = Span(lines[0].start, lines[0].end)
+    head = Span(lines[0].start, lines[0].start + len(lines[0].text.rstrip()))
+    names = _APART.join(fields(head.of(text))).replace("_", " ")
     for line in lines[1:]:
         if len(line.text) <= MAX_QUOTE:
-            yield Passage(Span(line.start, line.end), line.text, "row", (), head.of(text), head)
+            span = Span(line.start, line.start + len(line.text.rstrip()))
+            said = _APART.join(fields(span.of(text)))
+            yield Passage(span, span.of(text), "row", (), names, head, said=said)
+
+
+def _coded(text: str) -> Iterator[Passage]:
+    """The lines of a program or of a file of settings, each with those around it."""
+    lines = [line for line in _lines(text) if line.bare]
+    for at, line in enumerate(lines):
+        if len(line.bare) <= MAX_QUOTE:
+            start = line.start + len(line.text) - len(line.text.lstrip())
+            near = " ".join(one.bare for one in lines[max(0, at - 2) : at + 3] if one is not line)
+            yield Passage(Span(start, start + len(line.bare)), line.bare, "item", (), near=near)
 
 
 def _clean_heading(text: str) -> str:

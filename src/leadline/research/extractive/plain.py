@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 
 _MARK = re.compile(r"^\s*(?:[-*•‣◦·–]\s+|\(?\d{1,3}[.)]\s+|#{1,6}\s+|>\s+)+")
@@ -16,6 +17,15 @@ def plain(text: str) -> str:
     if line.startswith("*") and line.endswith("*"):
         line = line.strip("*")
     return line or " ".join(text.split())
+
+
+def fields(line: str) -> list[str]:
+    """The cells of a line of CSV, by the mark that divides most of it."""
+    mark = max(",;\t", key=line.count)
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=mark), [])]
+    except csv.Error:
+        return [cell.strip() for cell in line.split(mark)]
 
 
 def cells(row: str) -> list[str]:

@@ -18,6 +18,7 @@ from leadline.research.extractive.language import (
     word_set,
     words,
 )
+from leadline.research.extractive.periods import with_codes
 from leadline.research.extractive.tokens import Token, is_year, tokens
 
 TermKind = Literal["name", "code", "year", "number", "pair", "word", "cjk", "soft"]
@@ -85,8 +86,8 @@ class Question:
 _WANTED_PATTERNS: tuple[tuple[Wanted, str], ...] = (
     ("person", r"(?<!\w)(?:who|whom|whose)(?!\w)|(?<!\w)(?:wer|wem|wen)(?!\w)|^qui(?!\w)|(?<!\w)par qui(?!\w)|(?<!\w)quién(?:es)?(?!\w)|谁|誰|どなた|だれ"),
     ("often", r"\bhow (?:often|frequently)\b|wie oft|wie häufig|(?:quelle|à quelle) fréquence|qué frecuencia|多久一次|どのくらいの頻度"),
-    ("duration", r"\bhow long\b(?! ago| (?:is|are|was|were) the \w+\s*\?)|\bfor how (?:many|long)\b|how (?:many|much) (?:time|minutes|hours)|wie lange|combien de temps|cuánto tiempo|多久|多长时间|几天|どのくらいの(?:期間|時間)|何(?:日|時間|分)間?"),
-    ("count", r"\bhow many\b|wie ?viele|combien (?:de|d')|cuánt[oa]s|几[个人台名位]|多少[个人台名位次]|何[人台個回名]|いくつ"),
+    ("duration", r"\bhow (?:quickly|promptly|rapidly|swiftly)\b(?= (?:must|should|do|does|did|will|can|are|is|was|were|may|has|have)\b)|\bhow long\b(?! ago| (?:is|are|was|were) the \w+\s*\?)|\bfor how (?:many|long)\b|how (?:many|much) (?:time|minutes|hours)|wie lange|combien de temps|cuánto tiempo|多久|多长时间|几天|どのくらいの(?:期間|時間)|何(?:日|時間|分)間?"),
+    ("count", r"\b(?:maximum|minimum|total|average|what|which|the) number of\b|\bwie hoch ist die (?:zahl|anzahl) der\b|\ble nombre (?:de|d')|\bel número de\b|\bhow many\b|wie ?viele|combien (?:de|d')|cuánt[oa]s|几[个人台名位]|多少[个人台名位次]|何[人台個回名]|いくつ"),
     ("percent", r"\bpercent(?:age)?\b|\bwhat (?:share|proportion|fraction)\b|\b(?:market share|share of the)\b|prozent|anteil|pourcentage|porcentaje|百分|比例|割合|%\s*\?"),
     ("date", r"\bwhen\b|\b(?:what|which|by what|on which|on what) (?:date|year|month|day|days|weekday|quarter)\b|\bhow (?:soon|old)\b|(?<!\w)wann(?!\w)|(?:welche[mnrs]|an welchem|bis wann) (?:jahr|monat|tag|datum|quartal)|(?<!\w)quand(?!\w)|cuándo|\b(?:at )?what time\b|um wie ?viel uhr|quelle heure|qué hora|何時|什么时候|何时|哪[一]?[年天月]|几点|几月|いつ|何[年月曜]"),
     ("place", r"\bwhere\b|(?<!\w)(?:wo|woher|wohin)(?!\w)|(?<!\w)où(?!\w)|dónde|哪里|哪儿|在哪|どこ"),
@@ -127,6 +128,7 @@ _PASSIVE = re.compile(
     re.IGNORECASE,
 )
 _SINCE = re.compile(r"(?:since|seit|depuis|desde|自|从)\s*(?:q[1-4]\s*)?((?:19|20)\d{2})(?!.*(?:19|20)\d{2})|((?:19|20)\d{2})\s*年?\s*(?:以来|から)(?!.*(?:19|20)\d{2})", re.IGNORECASE)  # fmt: skip
+_NUMBERED = re.compile(r"(?<![\w.,-])\d{1,3}-\d{1,4}(?![\w%-]|\s*(?:%|percent|prozent))")
 _YEAR = re.compile(r"(?<![\d.,])(?:19|20)\d{2}(?![\d%])")
 _MONEY = frozenset({"price", "revenue", "profit", "salary", "budget", "cash", "refund", "valuation", "loss"})
 _HIRAGANA = re.compile(r"[\u3040-\u309f]+")
@@ -152,7 +154,10 @@ def read_question(text: str) -> Question:
 
 
 _HOW_MANY_DENSE = re.compile(r"(?:多少|几)[个名位台人只艘条种次]?([\u4e00-\u9fff]{1,4})")
-_HOW_MANY = re.compile(r"how many|wie ?viele|combien (?:de |d')|cuánt[oa]s", re.IGNORECASE)
+_HOW_MANY = re.compile(
+    r"how many|number of|(?:zahl|anzahl) der|nombre (?:de |d')|número de|wie ?viele|combien (?:de |d')|cuánt[oa]s",
+    re.IGNORECASE,
+)
 
 
 def _counted(text: str, language: Language) -> Term | None:
@@ -239,10 +244,12 @@ def _span(text: str) -> TimeSpan | None:
 
 
 def _terms(text: str, language: Language) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
+    numbered = [Term(one, one, "code", one) for one in _NUMBERED.findall(text)]
+    text = with_codes(_NUMBERED.sub(" ", text))
     row = tokens(text)
     folded = [token.text for token in row]
     shouted = text.isupper()
-    terms: list[Term] = []
+    terms: list[Term] = numbered
     frame: list[Term] = []
     at = 0
     while at < len(row):

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal
 
-from leadline.research.extractive.answer import (
-    Document,
-    Library,
-    Match,
-    answers_in,
-    is_about,
-    ranked,
-    worth,
-)
+from leadline.research.extractive.alike import alike
+from leadline.research.extractive.answer import Match, answers_in, is_about, ranked, worth
+from leadline.research.extractive.changes import changes
 from leadline.research.extractive.facets import sub_questions
 from leadline.research.extractive.kinds import names_person, nearness
-from leadline.research.extractive.passages import MAX_QUOTE, Span
-from leadline.research.extractive.phrases import COLUMNS, NAMES, STATES
-from leadline.research.extractive.plain import plain
+from leadline.research.extractive.library import Document, Library
 from leadline.research.extractive.question import Question, TimeSpan, read_question
-from leadline.research.sources.dates import HEAD_CHARS, dates_in
-from leadline.research.sources.versions import DocInfo, Version, is_superseded, relate_versions, same_series
+from leadline.research.extractive.quoting import Chosen, quoted, quoted_as_older
+from leadline.research.extractive.relative import resolved
+from leadline.research.extractive.spelling import respelled
+from leadline.research.extractive.superlatives import asks_extreme, extreme_row
+from leadline.research.sources.dates import dates_in
+from leadline.research.sources.versions import DocInfo, Version, relate_versions
 
 MAX_QUOTES = 4
 MAX_ROWS = 12
@@ -36,36 +30,6 @@ NEEDED_PAIR = 0.15
 """How much more of the question two sentences have to cover than each of them."""
 NEAR_ENOUGH = 0.6
 """How near its number an answer stands that makes others, where it does not stand near, none."""
-SHINGLE = 3
-ALIKE = 0.75
-
-QuoteRole = Literal["answer", "older", "context"]
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """A stretch of a document that will be recorded as evidence."""
-
-    document: Document
-    span: Span
-    role: QuoteRole
-    """`answer`; `older`: the answer of a superseded version; `context`: what names the document, its date or the
-    columns of a table, for the answer before it."""
-    claim: str
-    """What stands over the quote and the quote in plain words, or what kind of context it is."""
-
-    @property
-    def text(self) -> str:
-        return self.span.of(self.document.text)
-
-    @property
-    def plain(self) -> str:
-        """The quote as a line of prose."""
-        return plain(self.text)
-
-    @property
-    def polarity(self) -> str:
-        return {"answer": "supporting", "older": "opposing", "context": "context"}[self.role]
 
 
 @dataclass(frozen=True)
@@ -92,36 +56,63 @@ def answer_facet(text: str, library: Library, documents: int | None = None) -> F
         library: the documents that searches returned.
         documents: how many documents may be read; None: any number.
     """
-    question = read_question(text)
-    whole = _answer(question, library, documents)
-    parts = sub_questions(text)
+    versions = _versions(library)
+    read = resolved(respelled(text, library), library)
+    if read is None:
+        return FacetAnswer(text, (), (text,), versions)
+    question = read_question(read)
+    whole = _answer(question, library, versions, documents)
+    parts = sub_questions(read)
     if whole or not parts:
-        return FacetAnswer(text, tuple(whole), () if whole else (text,), _versions(library))
+        return FacetAnswer(text, tuple(whole), () if whole else (text,), versions)
     chosen: list[Chosen] = []
     missing: list[str] = []
     for part in parts:
-        found = _answer(read_question(part), library, documents)
+        found = _answer(read_question(part), library, versions, documents)
         chosen.extend(one for one in found if one not in chosen)
         if not found:
             missing.append(part)
     if not chosen:
         missing = [text]
-    return FacetAnswer(text, tuple(chosen), tuple(missing), _versions(library))
+    return FacetAnswer(text, tuple(chosen), tuple(missing), versions)
 
 
 def _versions(library: Library) -> tuple[Version, ...]:
     return tuple(relate_versions([_info(one) for one in library.documents]))
 
 
-def _answer(question: Question, library: Library, documents: int | None) -> list[Chosen]:
+def _answer(
+    question: Question, library: Library, versions: Sequence[Version], documents: int | None
+) -> list[Chosen]:
+    differing = changes(question, library, versions)
+    if differing:
+        return [one for newer, older in differing for one in (*quoted(newer), *quoted_as_older(older))]
     found = {document.source: answers_in(question, document, library) for document in library.documents}
-    older = {version.older: version.newer for version in _versions(library)}
+    older = {version.older: version.newer for version in versions}
     if question.overview:
         told = _overview(question, library, older)
         if told:
             return told
     if question.span:
         return _series(question, library, found, older, question.span, documents)
+    pool = _pool(question, found, older)
+    extreme = extreme_row(question, pool)
+    if asks_extreme(question) and sum(one.passage.kind == "row" for one in pool) > 1:
+        pool = [one for one in pool if one.passage.kind != "row"]
+    best = [extreme] if extreme else _best(question, pool, documents)
+    chosen: list[Chosen] = []
+    for match in best:
+        chosen.extend(quoted(match))
+        for source, newer in older.items():
+            if newer == match.document.source and found.get(source) and match == _first_of(best, newer):
+                before = found[source][0]
+                if not alike(before.passage.text, match.passage.text):
+                    chosen.extend(quoted_as_older(before))
+    return chosen
+
+
+def _pool(question: Question, found: dict[str, list[Match]], older: dict[str, str]) -> list[Match]:
+    """The answers of all documents but outdated ones, without those that others show to be none."""
     pool = [
         one
         for source, matches in found.items()
@@ -131,16 +122,9 @@ def _answer(question: Question, library: Library, documents: int | None) -> list
     if question.wanted == "person" and any(names_person(question, one.passage.text) for one in pool):
         pool = [one for one in pool if names_person(question, one.passage.text)]
     if question.wanted in ("count", "amount"):
-        near = [one for one in pool if nearness(question, one.passage.text) >= NEAR_ENOUGH]
-        pool = [one for one in pool if nearness(question, one.passage.text) > 0] if near else pool
-    best = _best(question, pool, documents)
-    chosen: list[Chosen] = []
-    for match in _joined_rows(best):
-        chosen.extend(_with_head(match, name_document=_has_sister(match, best)))
-        for source, newer in older.items():
-            if newer == match.document.source and found.get(source) and match == _first_of(best, newer):
-                chosen.extend(_older(found[source][0], match))
-    return chosen
+        near = [one for one in pool if nearness(question, one.passage.words) >= NEAR_ENOUGH]
+        pool = [one for one in pool if nearness(question, one.passage.words) > 0] if near else pool
+    return pool
 
 
 def _overview(question: Question, library: Library, older: dict[str, str]) -> list[Chosen]:
@@ -156,34 +140,7 @@ def _overview(question: Question, library: Library, older: dict[str, str]) -> li
     for match in sorted(whole, key=lambda one: (one.passage.span.start, -one.passage.span.end)):
         if len(taken) < MAX_QUOTES and not any(_repeats(match, one) for one in taken):
             taken.append(match)
-    return [one for match in taken for one in _with_head(match)]
-
-
-def _joined_rows(matches: Sequence[Match]) -> list[Match]:
-    """Rows of one table as one match, where the table up to the last of them is short enough for a quote."""
-    joined: list[Match] = []
-    for match in matches:
-        head = match.passage.head
-        same = [
-            one for one in matches if head and one.document == match.document and one.passage.head == head
-        ]
-        if head is None or len(same) == 1:
-            joined.append(match)
-            continue
-        ordered = sorted(same, key=lambda one: one.passage.span.start)
-        span = Span(ordered[0].passage.span.start, ordered[-1].passage.span.end)
-        if span.end - head.start > MAX_QUOTE:
-            joined.append(match)
-        elif match == same[0]:
-            rows = "\n".join(one.passage.text for one in ordered)
-            joined.append(replace(match, passage=replace(match.passage, span=span, text=rows)))
-    return joined
-
-
-def _has_sister(match: Match, others: Sequence[Match]) -> bool:
-    """Whether another answer comes from another issue of the same periodical, so that each needs its name."""
-    mine = _info(match.document)
-    return any(same_series(mine, _info(one.document)) for one in others if one.document != match.document)
+    return [one for match in taken for one in quoted(match)]
 
 
 def _info(document: Document) -> DocInfo:
@@ -274,25 +231,6 @@ def _repeats(one: Match, other: Match) -> bool:
     return alike(one.passage.text, other.passage.text)
 
 
-def alike(one: str, other: str) -> bool:
-    """Whether two quotes say nearly the same in the same words; different figures make them different."""
-    if sorted(re.findall(r"\d+", one)) != sorted(re.findall(r"\d+", other)):
-        return False
-    first, second = _shingles(one), _shingles(other)
-    smaller = min(len(first), len(second))
-    return bool(smaller) and len(first & second) / smaller >= ALIKE
-
-
-def _shingles(text: str) -> frozenset[tuple[str, ...]]:
-    words = re.findall(r"\w", text) if _is_dense(text) else re.findall(r"\w+", text.casefold())
-    size = min(SHINGLE, max(1, len(words)))
-    return frozenset(tuple(words[at : at + size]) for at in range(len(words) - size + 1))
-
-
-def _is_dense(text: str) -> bool:
-    return bool(re.search(r"[\u3040-\u30ff\u3400-\u9fff]{6,}", text))
-
-
 def _series(
     question: Question,
     library: Library,
@@ -323,8 +261,7 @@ def _series(
     for _, match in kept:
         if not any(_repeats(match, other) for other in unlike):
             unlike.append(match)
-    several = len({match.document.source for match in unlike}) > 1
-    return [one for match in unlike for one in _with_head(match, name_document=several)]
+    return [one for match in unlike for one in quoted(match)]
 
 
 def _period(match: Match, span: TimeSpan) -> str | None:
@@ -339,94 +276,3 @@ def _period(match: Match, span: TimeSpan) -> str | None:
         if span.holds(int(period[:4])):
             return period
     return None
-
-
-def _with_head(match: Match, *, name_document: bool = False) -> list[Chosen]:
-    """A match as evidence, followed by the head of its table and the name of its document."""
-    chosen = _answer_of(match, "answer")
-    if name_document:
-        chosen.extend(_context(match.document, [name_line(match.document)], NAMES))
-    return chosen
-
-
-def _answer_of(match: Match, role: QuoteRole) -> list[Chosen]:
-    """A match with the head of its table: in one quote where they stand close, else as two."""
-    head, span = match.passage.head, match.passage.span
-    if head is None:
-        return [Chosen(match.document, span, role, claim_of(match))]
-    if span.end - head.start <= MAX_QUOTE and head.of(match.document.text).lstrip().startswith("|"):
-        return [Chosen(match.document, Span(head.start, span.end), role, claim_of(match))]
-    return [
-        Chosen(match.document, span, role, claim_of(match)),
-        Chosen(match.document, head, "context", COLUMNS),
-    ]
-
-
-def _older(match: Match, newer: Match) -> list[Chosen]:
-    """The answer of an older version, when it says something else, and where both say what they are."""
-    if alike(match.passage.text, newer.passage.text):
-        return []
-    return [
-        *_context(newer.document, [dating_line(newer.document)], STATES),
-        *_answer_of(match, "older"),
-        *_context(match.document, [name_line(match.document)], NAMES),
-        *_context(match.document, [dating_line(match.document), superseding_line(match.document)], STATES),
-    ]
-
-
-def _context(document: Document, spans: Sequence[Span | None], claim: str) -> list[Chosen]:
-    return [
-        Chosen(document, span, "context", claim)
-        for span in spans
-        if span and span.end - span.start <= MAX_QUOTE
-    ]
-
-
-def name_line(document: Document) -> Span | None:
-    """The line with which a document names itself; None where its title does not stand in its text."""
-    wanted = " ".join(document.title.split()).casefold()
-    return next(
-        (span for span in _head_lines(document) if plain(span.of(document.text)).casefold() == wanted), None
-    )
-
-
-def dating_line(document: Document) -> Span | None:
-    """The line in which a document states its date, when that is not its title."""
-    if document.dated is None:
-        return None
-    name = name_line(document)
-    for span in _head_lines(document):
-        if plain(span.of(document.text)) == plain(document.dated.statement):
-            return None if span == name else span
-    return None
-
-
-def superseding_line(document: Document) -> Span | None:
-    """The line in which a document says that it is no longer current, other than its title."""
-    name = name_line(document)
-    told = [span for span in _head_lines(document) if is_superseded(span.of(document.text)) and span != name]
-    return told[0] if told else None
-
-
-def _head_lines(document: Document) -> list[Span]:
-    """The lines at the beginning of a document, without the white space around them."""
-    spans: list[Span] = []
-    at = 0
-    for line in document.text[:HEAD_CHARS].split("\n"):
-        stripped = line.strip()
-        if stripped:
-            start = at + len(line) - len(line.lstrip())
-            spans.append(Span(start, start + len(stripped)))
-        at += len(line) + 1
-    return spans
-
-
-def claim_of(match: Match) -> str:
-    """What a quote establishes: the title and headings over it, then its own words."""
-    over = [
-        match.document.title,
-        *(name for name in match.passage.headings if name not in match.document.title),
-    ]
-    if match.passage.lead and match.passage.kind != "row":
-        over.append(plain(match.passage.lead).rstrip(":："))
-    return f"{' › '.join(over)}: {plain(match.passage.text)}"[:1000]

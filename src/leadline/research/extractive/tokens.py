@@ -15,6 +15,7 @@ _LETTER = rf"[^\W\d_{_CJK}]"
 _TOKEN = re.compile(
     rf"""
       (?P<cjk>[{_CJK}]+)
+    | (?P<dotted>(?<![\w.])v?\d+(?:\.\d+){{2,}}(?![\w.]*\d{{4}}))
     | (?P<code>{_LETTER}(?:{_LETTER}|\d)*\d[^\W_{_CJK}]*(?:[-.]\d[^\W_{_CJK}]*)*|{_LETTER}+[-‐‑–]\d[^\W_{_CJK}]*(?:[-.][^\W_{_CJK}]+)*)
     | (?P<acronym>(?:[A-Z]\.){{2,}})
     | (?P<word>{_LETTER}+(?:['’]{_LETTER}+)*(?:[-‐‑]{_LETTER}+)*\+?)
@@ -56,7 +57,9 @@ def _tokens(text: str) -> Iterator[Token]:
         group, surface = match.lastgroup or "word", match.group()
         start, end = match.span()
         folded = surface.casefold().replace("’", "'")
-        if group == "code":
+        if group == "dotted":
+            yield Token(folded.removeprefix("v"), surface, start, end, "code")
+        elif group == "code":
             yield Token(_HYPHENS.sub("", folded), surface, start, end, "code")
         elif group == "acronym":
             yield Token(folded.replace(".", ""), surface, start, end, "word")

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import cast
 
 from leadline.core.llm.jsonvalue import JsonObject, JsonValue
-from leadline.research.extractive.answer import Document, Library
 from leadline.research.extractive.facets import split
+from leadline.research.extractive.library import Document, Library
 from leadline.research.extractive.phrases import phrase, report_language
 from leadline.research.extractive.queries import formulations
 from leadline.research.extractive.question import read_question
-from leadline.research.extractive.select import Chosen, FacetAnswer, answer_facet
+from leadline.research.extractive.quoting import Chosen
+from leadline.research.extractive.relative import resolved
+from leadline.research.extractive.select import FacetAnswer, answer_facet
+from leadline.research.extractive.spelling import respelled
 from leadline.research.extractive.transcript import Done
 from leadline.research.roles.purposes import UnitData
 
@@ -54,7 +57,7 @@ def next_calls(data: UnitData, tools: frozenset[str], done: Sequence[Done], text
     library = library_of(done, texts)
     answers = [answer_facet(facet, library) for facet in facets]
     if not any(one.name in (READ, RECORD) for one in done):
-        searches = _searches(facets, answers, done, left)
+        searches = _searches(facets, answers, library, done, left)
         if searches:
             return searches
         reads = _reads(answers, library, left)
@@ -101,7 +104,11 @@ def _number(value: object) -> int:
 
 
 def _searches(
-    facets: Sequence[str], answers: Sequence[FacetAnswer], done: Sequence[Done], left: int
+    facets: Sequence[str],
+    answers: Sequence[FacetAnswer],
+    library: Library,
+    done: Sequence[Done],
+    left: int,
 ) -> list[Call]:
     """The searches to make now: some formulations at first, another one when nothing answers."""
     made = [str(one.arguments.get("query")) for one in done if one.name == SEARCH]
@@ -117,7 +124,9 @@ def _searches(
         or left <= (keep if len(unanswered) < len(facets) else 1)
     ):
         return []
-    further = [query for query in formulations(unanswered, MAX_SEARCHES + 1) if query not in made]
+    read = [resolved(respelled(facet, library), library) or facet for facet in unanswered]
+    wordings = (*formulations(read, MAX_SEARCHES + 1), *formulations(unanswered, MAX_SEARCHES + 1))
+    further = [query for query in wordings if query not in made]
     return [_search(further[0])] if further else []
 
 

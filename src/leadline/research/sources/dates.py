@@ -60,7 +60,7 @@ _REVISED = (
     r"ultimo\s+aggiornamento|最后更新|最近更新|更新日期|更新于|修订|最終更新日?|更新日|改訂"
 )
 _IN_FORCE = (
-    r"effective|in\s+force|in\s+effect|valid|applies\s+from|as\s+(?:of|at)|dated?|issued|published|approved|adopted|"
+    r"signed|unterzeichnet|signée?|firmad[oa]|签署|签订|締結|effective|in\s+force|in\s+effect|valid|applies\s+from|as\s+(?:of|at)|dated?|issued|published|approved|adopted|"
     r"gültig|in\s+kraft|gilt\s+ab|beschlossen|datum|ausgabe|en\s+vigueur|valable|publié|adopté|vigente|en\s+vigor|"
     r"publicado|aprobado|fecha|生效|施行|实施|発行日?|日期|日付|制定|発効|公布"
 )
