@@ -34,17 +34,25 @@ def test_files_are_found_in_order_of_their_location(folder, write):
     assert locations(folder) == ["a.md", "b.md", "b/x.md", "ü.md"]
 
 
-def test_a_tree_deeper_than_calls_may_be_nested_is_walked_to_its_ground(folder):
+@pytest.fixture
+def deep_folder(folder):
+    """A folder with 1200 folders in each other; nobody else could delete them."""
     here = Path.cwd()
-    try:
-        os.chdir(folder)
-        for _ in range(1200):
-            Path("d").mkdir()
-            os.chdir("d")
-        Path("ground.md").write_text("x", encoding="utf-8")
-    finally:
-        os.chdir(here)
-    entry = walk(resolve_roots([folder])).entries[0]
+    os.chdir(folder)
+    for _ in range(1200):
+        Path("d").mkdir()
+        os.chdir("d")
+    Path("ground.md").write_text("x", encoding="utf-8")
+    yield folder
+    Path("ground.md").unlink()
+    for _ in range(1200):
+        os.chdir("..")
+        Path("d").rmdir()
+    os.chdir(here)
+
+
+def test_a_tree_deeper_than_calls_may_be_nested_is_walked_to_its_ground(deep_folder):
+    entry = walk(resolve_roots([deep_folder])).entries[0]
     assert entry.location == "d/" * 1200 + "ground.md"
     assert read_file(entry, Limits()).data == b"x"
 
