@@ -17,7 +17,6 @@ import time
 from collections.abc import Generator, Mapping
 from pathlib import Path
 
-import aiohttp
 import anyio
 
 from leadline import Leadline
@@ -118,6 +117,8 @@ def _prepared(folder: Path, durability: str) -> tuple[Path, Path]:
 
 async def _bare(origin: str) -> list[float]:
     """The same calls with nothing between them."""
+    import aiohttp  # not at the top: a program that uses Leadline has not loaded it before
+
     took: list[float] = []
     async with aiohttp.ClientSession() as client:
 

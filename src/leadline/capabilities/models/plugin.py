@@ -124,6 +124,8 @@ async def _apply(ctx: Context, config: ModelsConfig) -> None:
         key = _Key(provider.api_key, profile.key_env)
         route = Route(name, profile, client, clock, key)
         models.register(ctx, OpenAiCompatible(route, _models(provider, profile)))
+        if default is not None and default.provider == name:
+            client.load()
 
 
 plugin: Plugin[ModelsConfig] = Plugin(

@@ -1,7 +1,7 @@
 """The HTTP client of all model providers of a plugin: one pool, made at the first call.
 
 aiohttp, chosen by measurement (``bench/http_clients.py``). It is imported when the first call is
-made, as importing it takes longer than all the rest.
+made, or by `HttpClient.load`, as importing it takes longer than all the rest.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -74,6 +75,10 @@ class HttpClient:
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
+
+    def load(self) -> None:
+        """Import what calls need, a tenth of a second that the first one would take otherwise."""
+        import_module("aiohttp")
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None or self._session.closed:
