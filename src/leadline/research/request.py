@@ -76,7 +76,7 @@ def checked(
         raise RequestRefused("question", "it is blank", "Say in a sentence what you want to know.")
     return ResearchRequest(
         question=question.strip(),
-        corpus=tuple(_existing(Path(path)) for path in corpus),
+        corpus=tuple(_existing(path) for path in corpus),
         method=_not_blank("method", method) or "adaptive",
         breadth=_choice("breadth", breadth, get_args(Breadth), "balanced"),  # pyright: ignore[reportArgumentType] - checked against the literal
         format=_choice("format", format, get_args(ReportFormat), "report"),  # pyright: ignore[reportArgumentType] - checked against the literal
@@ -87,10 +87,21 @@ def checked(
     )
 
 
-def _existing(path: Path) -> Path:
+def _existing(given: str | Path) -> Path:
+    if not str(given).strip():
+        raise RequestRefused("corpus", "it is blank", "Name a file or a folder that can be read.")
+    path = _at_home(Path(given))
     if not path.exists():
         raise RequestRefused("corpus", f"{path} does not exist", "Name a file or a folder that can be read.")
     return path
+
+
+def _at_home(path: Path) -> Path:
+    """With `~` as the home folder, which a shell leaves alone behind a `=`."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path
 
 
 def _choice(field: str, value: str | None, choices: tuple[str, ...], default: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, HelpFormatter, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, HelpFormatter, Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +46,20 @@ def text(word: str) -> str:
     except UnicodeEncodeError:
         return os.fsencode(word).decode("utf-8", "replace")
     return word
+
+
+def path(word: str) -> Path:
+    """A word as a path; `~` is the home folder also where the shell left it alone.
+
+    Raises:
+        ArgumentTypeError: it is blank, as a variable is that was never set.
+    """
+    if not word.strip():
+        raise ArgumentTypeError("the path is blank; name a file or a folder")
+    try:
+        return Path(word).expanduser()
+    except RuntimeError:
+        return Path(word)
 
 
 class Parser(ArgumentParser):
@@ -120,13 +134,13 @@ def _research(parser: ArgumentParser) -> None:
     )
     add(
         "--output",
-        type=Path,
+        type=path,
         metavar="FILE",
         help="write the report here (.md, .html or .json), not to stdout",
     )
     add(
         "--bundle",
-        type=Path,
+        type=path,
         dest="bundle_to",
         metavar="FILE",
         help="write report, evidence and sources into one file",
@@ -143,7 +157,7 @@ def _agent(parser: ArgumentParser) -> None:
 
 
 def _verify(parser: ArgumentParser) -> None:
-    parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="a .leadline file")
+    parser.add_argument("bundle", type=path, metavar="BUNDLE", help="a .leadline file")
     parser.add_argument("--expect", metavar="DIGEST", help="sha256 that the file must have")
     _as_json(parser)
 
@@ -157,7 +171,7 @@ def _show(parser: ArgumentParser) -> None:
 def _export(parser: ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", help="a run")
     parser.add_argument(
-        "file", type=Path, metavar="FILE", help="its name says the form: .md, .html, .json, .leadline"
+        "file", type=path, metavar="FILE", help="its name says the form: .md, .html, .json, .leadline"
     )
 
 
@@ -179,7 +193,7 @@ def _doctor(parser: ArgumentParser) -> None:
 
 
 def _corpus(parser: ArgumentParser, says: str) -> None:
-    parser.add_argument("--corpus", type=Path, action="append", default=[], metavar="PATH", help=says)
+    parser.add_argument("--corpus", type=path, action="append", default=[], metavar="PATH", help=says)
 
 
 def _as_json(parser: ArgumentParser) -> None:
@@ -206,7 +220,7 @@ def _profile(parser: ArgumentParser) -> None:
     )
     add(
         "--patch",
-        type=Path,
+        type=path,
         action="append",
         default=[],
         metavar="FILE",

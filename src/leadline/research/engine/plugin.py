@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from leadline.capabilities.corpus.seam import Corpora
+from leadline.capabilities.documents.seam import Documents
 from leadline.core.agent.agents import Agents
 from leadline.core.clock import Clock
 from leadline.core.config import ConfigParser
@@ -14,6 +15,7 @@ from leadline.kernel.plugin import Plugin
 from leadline.orchestration.subagent.seam import Subagents
 from leadline.research.engine.config import EngineConfig
 from leadline.research.engine.engine import ResearchEngine
+from leadline.research.engine.own_reports import OwnReports
 from leadline.research.events import RESEARCH_EVENTS
 from leadline.research.methods.seam import Methods
 from leadline.research.verify.registry import Checks
@@ -21,6 +23,8 @@ from leadline.research.verify.registry import Checks
 
 async def apply(ctx: Context, config: EngineConfig) -> None:
     ctx.get(EventTypes).register(ctx, *RESEARCH_EVENTS)
+    if documents := ctx.find(Documents):
+        documents.register(ctx, OwnReports())
     ctx.provide(Checks, Checks())
     ctx.provide(Methods, Methods())
     engine = ResearchEngine(ctx, config)
@@ -33,5 +37,6 @@ plugin = Plugin(
     apply,
     config=ConfigParser(EngineConfig),
     needs=(Agents, Subagents, Corpora, Models, Clock, Ids, EventTypes),
+    wants=(Documents,),
     provides=(ResearchEngine, Methods, Checks),
 )

@@ -99,6 +99,7 @@ def walk(roots: Sequence[Root], *, except_for: Path | None = None) -> Walked:
     """Every file below `roots` but not below `except_for`; those that cannot or may not be read carry a problem."""
     left_out: Counter[str] = Counter()
     entries: list[Entry] = []
+    taken: set[Path] = set()
     seen: set[tuple[int, int]] = set()
     if except_for is not None:
         with contextlib.suppress(OSError):
@@ -108,7 +109,13 @@ def walk(roots: Sequence[Root], *, except_for: Path | None = None) -> Walked:
         walker = _Walker(root, left_out, seen)
         walker.run()
         prefix = f"{root.name}/" if len(roots) > 1 and not root.is_file else ""
-        entries.extend(_located(walker.found, prefix, root))
+        for entry in _located(walker.found, prefix, root):
+            if len(roots) > 1:  # a file may be named beside the folder that it lies in
+                path = entry.folder.joinpath(*entry.parts)
+                if path in taken:
+                    continue
+                taken.add(path)
+            entries.append(entry)
     return Walked(tuple(sorted(entries, key=lambda entry: entry.location)), dict(left_out))
 
 
