@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
-PROGRAM = Path(sys.executable).with_name("leadline")
+from bench.processes import PROGRAM, environment
+
 QUESTION = "How many days of annual leave do employees have, and how many of them can be carried over?"
 RUNS = 3
 
@@ -24,8 +24,7 @@ def measure() -> list[dict[str, object]]:
         print("research_cold is left out: LEADLINE_DATA does not name a folder that has company-share")
         return []
     with tempfile.TemporaryDirectory() as folder:
-        env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-        env["PYTHONPYCACHEPREFIX"] = str(Path(folder, "bytecode"))
+        env = environment(Path(folder))
         found = [_run(corpus, Path(folder, f"home-{number}"), env) for number in range(RUNS + 1)][1:]
     files = sum(one.is_file() for one in corpus.rglob("*"))
     asked, whole = min(asked for asked, _ in found), min(sum(both) for both in found)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import anyio
 
+from bench.processes import environment
 from leadline import Leadline
 from leadline.testing.provider_server.behaviours import Behaviour, CallSpec
 from leadline.testing.provider_server.server import ProviderServer, Received
@@ -150,23 +151,24 @@ async def _bare(origin: str) -> list[float]:
     return took
 
 
-def _in_own_process(*what: str) -> list[float]:
+def _in_own_process(env: Mapping[str, str], *what: str) -> list[float]:
     with _model() as origin:
         command = [sys.executable, "-m", "bench.research_path", *what, origin]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=env)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def measure() -> list[dict[str, object]]:
     """Rows for the first run of a program and for later ones, beside the chain's own time."""
-    rows: list[dict[str, object]] = []
-    bare = [_in_own_process("bare") for _ in range(2)]
-    rows.append(_row("the calls alone", min(min(runs[1:]) for runs in bare)))
-    for durability in ("written", "synced"):
-        found = [_in_own_process("run", durability) for _ in range(PROCESSES)]
-        rows.append(_row(f"a run, {durability}", min(min(runs[1:]) for runs in found)))
-        rows.append(_row(f"the first run of a program, {durability}", min(runs[0] for runs in found)))
-    return rows
+    with tempfile.TemporaryDirectory() as folder:
+        env = environment(Path(folder))
+        bare = [_in_own_process(env, "bare") for _ in range(2)]
+        rows = [_row("the calls alone", min(min(runs[1:]) for runs in bare))]
+        for durability in ("written", "synced"):
+            found = [_in_own_process(env, "run", durability) for _ in range(PROCESSES)]
+            rows.append(_row(f"a run, {durability}", min(min(runs[1:]) for runs in found)))
+            rows.append(_row(f"the first run of a program, {durability}", min(runs[0] for runs in found)))
+        return rows
 
 
 def _row(what: str, seconds: float) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import subprocess
 import sys
@@ -11,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.loopback import provider
+from bench.processes import PROGRAM, environment
 
-PROGRAM = Path(sys.executable).with_name("leadline")
 RUNS = 9
 ANSWER = {"text": "Hello."}
 
@@ -41,7 +40,7 @@ sys.exit(code)
 def measure() -> list[dict[str, object]]:
     """The rows of this bar: the best time, and the median of the memory."""
     with tempfile.TemporaryDirectory() as folder, provider([ANSWER]) as origin:
-        env = _environment(Path(folder))
+        env = environment(Path(folder))
         agent = [PROGRAM, "agent", "hi", "--model", "local/model", "--base-url", f"{origin}/v1"]
         version, one, bare, python = (
             _measured(command, env)
@@ -57,16 +56,6 @@ def measure() -> list[dict[str, object]]:
         _row('leadline agent "hi"', one[0], "ms", bare[0]),
         _row('leadline agent "hi", memory', one[1], "MB", bare[1]),
     ]
-
-
-def _environment(folder: Path) -> Mapping[str, str]:
-    """A new home, and byte code that the first run compiles and the others find."""
-    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {
-        **inherited,
-        "LEADLINE_HOME": str(folder / "home"),
-        "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
-    }
 
 
 def _measured(command: Sequence[str | Path], env: Mapping[str, str]) -> tuple[float, float]:
