@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from leadline.research.extractive.phrases import COLUMNS, NAMES, STATES
+from leadline.research.extractive.phrases import COLUMNS, STATES
 from leadline.research.extractive.plain import plain
 from leadline.research.roles.purposes import EvidenceItem
 
@@ -21,7 +21,7 @@ from .heldout import cases as heldout
 
 _FOLDERS = Path(__file__).parent / "folders"
 _HELDOUT = Path(__file__).parent / "heldout" / "folders"
-_CONTEXT = (NAMES, STATES, COLUMNS)
+_CONTEXT = (STATES, COLUMNS)
 
 
 @dataclass(frozen=True)

@@ -315,7 +315,9 @@ def answers_in(question: Question, document: Document, library: Library) -> list
 
 def ranked(question: Question, matches: Sequence[Match]) -> list[Match]:
     """Matches in the order of preference; equal ones in the order of the documents."""
-    return sorted(matches, key=lambda one: (-worth(question, one), one.document.rank, one.passage.span.start))
+    return sorted(
+        matches, key=lambda one: (-round(worth(question, one), 2), one.document.rank, one.passage.span.start)
+    )
 
 
 @lru_cache(maxsize=65536)

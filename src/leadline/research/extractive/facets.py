@@ -95,6 +95,7 @@ def _anchored(part: str, before: list[str]) -> str:
     earlier = [term for term in before_terms if term.kind in ("code", "name", "pair")]
     if not earlier:
         earlier = [term for term in read_question(before[-1]).strict if not term.is_entity][-1:]
+    earlier = [term for term in earlier if term not in own.terms]
     if not earlier:
         return part
     closing = part[-1] if part[-1] in "?？" else ""

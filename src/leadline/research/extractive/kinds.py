@@ -196,9 +196,11 @@ def _counts_something(question: Question, text: str) -> bool:
     """Whether a number counts anything but time, money or shares; of time, where time is counted."""
     if question.counted and _TIME_UNIT.fullmatch(question.counted.text):
         return True
+    row = tokens(text)
+    if _is_only_a_unit(question, row):
+        return False
     if _NUMBER_WORD.search(text):
         return True
-    row = tokens(text)
     for at, token in enumerate(row):
         if token.kind != "number" or is_year(token):
             continue
@@ -280,6 +282,19 @@ _PER = frozenset(["per", "each", "every", "pro", "je", "par", "chaque", "por", "
 def _is_unit_of_rate(row: Sequence[Token], at: int) -> bool:
     """Whether a word stands in "per employee": a rate tells nothing of how many there are."""
     return at > 0 and row[at - 1].text in _PER
+
+
+def _is_only_a_unit(question: Question, row: Sequence[Token]) -> bool:
+    """Whether a text speaks of what is counted only as what something is given for: "EUR 900 per employee"."""
+    matter = matter_of(question)
+    if matter is None:
+        return False
+    places = [
+        at
+        for at, token in enumerate(row)
+        if token.kind == "word" and likeness(matter, token.surface, question.language) > 0
+    ]
+    return bool(places) and all(_is_unit_of_rate(row, at) for at in places)
 
 
 def _counts(token: Token, question: Question) -> bool:

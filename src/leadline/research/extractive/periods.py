@@ -15,7 +15,10 @@ _ORDINALS: Sequence[str] = (
 _QUARTER = r"(?:quarters?|quartals?|trimestre|季度|四半期)"
 _HALF = r"(?:half(?:[ -]year)?|halbjahrs?|semestre|半年|上半期)"
 _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (f"{letter}{number}", re.compile(rf"(?<![\w.])(?:{ordinal})\s*{name}(?![a-zà-ÿ])", re.IGNORECASE))
+    (
+        f"{letter}{number}",
+        re.compile(rf"(?<![A-Za-z0-9À-ÿ.])(?:{ordinal})\s*{name}(?![a-zà-ÿ])", re.IGNORECASE),
+    )
     for letter, name, ordinals in (("Q", _QUARTER, _ORDINALS), ("H", _HALF, _ORDINALS[:2]))
     for number, ordinal in enumerate(ordinals, start=1)
 )

@@ -10,10 +10,13 @@ _PHRASES: Mapping[Language, Mapping[str, str]] = {
     "en": {
         "findings": "What the documents say",
         "missing": "What was not found",
-        "about": "How this report was made",
-        "extraction": "This report was made by extraction, without a language model: it repeats passages of the documents and draws no conclusions.",
         "not_found": "Not found in the documents: {question}",
-        "older": "An older version of this document differs:",
+        "older": "An older version of this document, {source}, says:",
+        "according": "According to {source}:",
+        "named": "“{title}”",
+        "dated": "“{title}” ({date})",
+        "differ": "Versions of a document differ here: the current one comes first, the older one after it.",
+        "relative": "The year is counted from the newest document that was found.",
         "brief": "Answer from the documents, with their own words: {question}",
         "objective": "Passages that answer the question are on record, or it is clear that the documents hold none.",
         "source": "From “{title}”: {text}",
@@ -22,10 +25,13 @@ _PHRASES: Mapping[Language, Mapping[str, str]] = {
     "de": {
         "findings": "Was die Dokumente sagen",
         "missing": "Was nicht gefunden wurde",
-        "about": "Wie dieser Bericht entstand",
-        "extraction": "Dieser Bericht ist durch Auszüge entstanden, ohne Sprachmodell: Er gibt Stellen der Dokumente wieder und zieht keine Schlüsse.",
         "not_found": "In den Dokumenten nicht gefunden: {question}",
-        "older": "Eine ältere Fassung dieses Dokuments weicht ab:",
+        "older": "Eine ältere Fassung dieses Dokuments, {source}, besagt:",
+        "according": "Laut {source}:",
+        "named": "„{title}“",
+        "dated": "„{title}“ ({date})",
+        "differ": "Fassungen eines Dokuments weichen hier voneinander ab: zuerst die geltende, danach die ältere.",
+        "relative": "Das Jahr ist vom neuesten gefundenen Dokument aus gezählt.",
         "brief": "Aus den Dokumenten zu beantworten, mit deren eigenen Worten: {question}",
         "objective": "Stellen, die die Frage beantworten, sind festgehalten, oder es steht fest, dass es keine gibt.",
         "source": "Aus „{title}“: {text}",
@@ -34,10 +40,13 @@ _PHRASES: Mapping[Language, Mapping[str, str]] = {
     "fr": {
         "findings": "Ce que disent les documents",
         "missing": "Ce qui n'a pas été trouvé",
-        "about": "Comment ce rapport a été fait",
-        "extraction": "Ce rapport a été fait par extraction, sans modèle de langage : il reprend des passages des documents et ne conclut rien.",
         "not_found": "Introuvable dans les documents : {question}",
-        "older": "Une version plus ancienne de ce document diffère :",
+        "older": "Une version plus ancienne de ce document, {source}, dit :",
+        "according": "Selon {source} :",
+        "named": "« {title} »",
+        "dated": "« {title} » ({date})",
+        "differ": "Des versions d'un document diffèrent ici : d'abord la version actuelle, puis la plus ancienne.",
+        "relative": "L'année est comptée à partir du document le plus récent trouvé.",
         "brief": "Répondre à partir des documents, dans leurs propres mots : {question}",
         "objective": "Les passages qui répondent à la question sont relevés, ou il est clair qu'il n'y en a pas.",
         "source": "Dans « {title} » : {text}",
@@ -46,10 +55,13 @@ _PHRASES: Mapping[Language, Mapping[str, str]] = {
     "es": {
         "findings": "Lo que dicen los documentos",
         "missing": "Lo que no se encontró",
-        "about": "Cómo se hizo este informe",
-        "extraction": "Este informe se hizo por extracción, sin modelo de lenguaje: repite pasajes de los documentos y no saca conclusiones.",
         "not_found": "No se encontró en los documentos: {question}",
-        "older": "Una versión anterior de este documento difiere:",
+        "older": "Una versión anterior de este documento, {source}, dice:",
+        "according": "Según {source}:",
+        "named": "«{title}»",
+        "dated": "«{title}» ({date})",
+        "differ": "Hay versiones de un documento que difieren: primero la actual, después la anterior.",
+        "relative": "El año se cuenta desde el documento más reciente encontrado.",
         "brief": "Responder a partir de los documentos, con sus propias palabras: {question}",
         "objective": "Los pasajes que responden a la pregunta están registrados, o está claro que no los hay.",
         "source": "De «{title}»: {text}",
@@ -58,10 +70,13 @@ _PHRASES: Mapping[Language, Mapping[str, str]] = {
     "zh": {
         "findings": "文件中的说法",
         "missing": "未找到的内容",
-        "about": "本报告的生成方式",
-        "extraction": "本报告由摘录生成，未使用语言模型：只引用文件原文，不作推论。",
         "not_found": "文件中未找到：{question}",
-        "older": "该文件的旧版本说法不同：",
+        "older": "该文件的旧版本{source}称：",
+        "according": "根据{source}：",
+        "named": "《{title}》",
+        "dated": "《{title}》（{date}）",
+        "differ": "同一文件的不同版本在此说法不一：先列现行版本，后列旧版本。",
+        "relative": "年份以所找到的最新文件为准推算。",
         "brief": "根据文件原文回答：{question}",
         "objective": "已记录能回答问题的原文，或已确认文件中没有。",
         "source": "摘自“{title}”：{text}",
@@ -70,10 +85,13 @@ _PHRASES: Mapping[Language, Mapping[str, str]] = {
     "ja": {
         "findings": "文書の記述",
         "missing": "見つからなかったこと",
-        "about": "この報告の作り方",
-        "extraction": "この報告は言語モデルを使わず抜粋によって作られました。文書の記述をそのまま示し、推論はしていません。",
         "not_found": "文書の中に見つかりませんでした：{question}",
-        "older": "この文書の古い版には別の記述があります：",
+        "older": "この文書の古い版{source}では：",
+        "according": "{source}によると：",
+        "named": "「{title}」",
+        "dated": "「{title}」（{date}）",
+        "differ": "文書の版によって記述が異なります。先に現行の版、後に古い版を示します。",
+        "relative": "年は、見つかった最も新しい文書から数えています。",
         "brief": "文書の記述をもとに答える：{question}",
         "objective": "質問に答える記述を記録するか、文書にないことを確かめる。",
         "source": "「{title}」より：{text}",
@@ -81,7 +99,6 @@ _PHRASES: Mapping[Language, Mapping[str, str]] = {
     },
 }  # fmt: skip
 
-NAMES = "This is how the document names itself."
 STATES = "This is what the document says of its own date or version."
 COLUMNS = "These are the columns of the table."
 """Claims of quotes that give an answer its context; the writer knows them by these words."""
@@ -98,6 +115,24 @@ NO_MODEL = (
 def phrase(name: str, language: Language, **values: str) -> str:
     """A sentence in a language, with its blanks filled."""
     return _PHRASES[language][name].format(**values)
+
+
+_SHUTS = frozenset("“”„«»《》「」")
+
+
+def attributed(form: str, language: Language, title: str, location: str, published: str | None) -> str:
+    """The words that say which document speaks, as the checks of a report read them.
+
+    Args:
+        form: `according`, or `older` for a superseded version.
+        language: of the report.
+        title: of the document; where it has quotation marks in it, the file name stands for it.
+        location: of the document.
+        published: its date as the ledger has it.
+    """
+    name = location.rsplit("/", 1)[-1] if _SHUTS & set(title) or not title else title
+    source = phrase("dated" if published else "named", language, title=name, date=published or "")
+    return phrase(form, language, source=source)
 
 
 def report_language(asked: str | None, question: str) -> Language:

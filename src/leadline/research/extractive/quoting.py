@@ -46,14 +46,21 @@ class Chosen:
         return {"answer": "supporting", "older": "opposing", "context": "context"}[self.role]
 
 
-def quoted(match: Match, role: QuoteRole = "answer") -> list[Chosen]:
-    """A match with the head of its table: in one quote where it stands right under it, else as two."""
+def quoted(match: Match, role: QuoteRole = "answer", *, apart: bool = False) -> list[Chosen]:
+    """A match with the head of its table: in one quote where it stands right under it, else as two.
+
+    Args:
+        match: what is quoted.
+        role: what for.
+        apart: never in one quote, as other rows of the table follow.
+    """
     head, span = match.passage.head, match.passage.span
     if head is None:
         return [Chosen(match.document, span, role, claim_of(match))]
     between = match.document.text[head.end : span.start]
     if (
-        span.end - head.start <= MAX_QUOTE
+        not apart
+        and span.end - head.start <= MAX_QUOTE
         and head.of(match.document.text).startswith("|")
         and _ONLY_RULES.fullmatch(between)
     ):

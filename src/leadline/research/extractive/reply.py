@@ -21,6 +21,8 @@ from leadline.research.roles.purposes import (
     purpose_data,
 )
 
+HAND_INS = 4
+"""How often a report is handed in: one that is sent back once more without tables, then as it is."""
 _ENDED = "Nothing more can be done by extraction."
 
 
@@ -33,11 +35,12 @@ def reply(request: LlmRequest, texts: Texts) -> list[Call] | str:
         return next_calls(purpose_data(purpose, UnitData), tools, done, texts) or _ENDED
     if purpose.name not in (PLANNING, SYNTHESIS):
         return NO_MODEL
-    if any(one.name == OUTPUT for one in done):
+    handed_in = sum(one.name == OUTPUT for one in done)
+    if handed_in >= (HAND_INS if purpose.name == SYNTHESIS else 1):
         return _ENDED
     if purpose.name == PLANNING:
         return _output(plan(purpose_data(purpose, PlanningData)), tools)
-    return _output(write(purpose_data(purpose, SynthesisData)), tools)
+    return _output(write(purpose_data(purpose, SynthesisData), tables=not handed_in), tools)
 
 
 def _output(value: JsonValue, tools: frozenset[str]) -> list[Call] | str:

@@ -86,7 +86,12 @@ def _answer(
 ) -> list[Chosen]:
     differing = changes(question, library, versions)
     if differing:
-        return [one for newer, older in differing for one in (*quoted(newer), *quoted_as_older(older))]
+        current = [newer for newer, _ in differing]
+        return [
+            one
+            for newer, older in differing
+            for one in (*quoted(newer, apart=_is_one_of_several(newer, current)), *quoted_as_older(older))
+        ]
     found = {document.source: answers_in(question, document, library) for document in library.documents}
     older = {version.older: version.newer for version in versions}
     if question.overview:
@@ -101,14 +106,35 @@ def _answer(
         pool = [one for one in pool if one.passage.kind != "row"]
     best = [extreme] if extreme else _best(question, pool, documents)
     chosen: list[Chosen] = []
-    for match in best:
-        chosen.extend(quoted(match))
+    for match in with_rows_together(best):
+        chosen.extend(quoted(match, apart=_is_one_of_several(match, best)))
         for source, newer in older.items():
             if newer == match.document.source and found.get(source) and match == _first_of(best, newer):
                 before = found[source][0]
                 if not alike(before.passage.text, match.passage.text):
                     chosen.extend(quoted_as_older(before))
     return chosen
+
+
+def with_rows_together(matches: Sequence[Match]) -> list[Match]:
+    """The matches with rows of one table next to one another, in the order of the table."""
+    heads = [(one.document.source, one.passage.head) for one in matches]
+    first = {head: at for at, head in reversed(list(enumerate(heads)))}
+    return sorted(
+        matches,
+        key=lambda one: (
+            first[one.document.source, one.passage.head] if one.passage.head else matches.index(one),
+            one.passage.span.start if one.passage.head else 0,
+        ),
+    )
+
+
+def _is_one_of_several(match: Match, others: Sequence[Match]) -> bool:
+    """Whether other rows of the same table answer too."""
+    return match.passage.head is not None and any(
+        one is not match and one.document == match.document and one.passage.head == match.passage.head
+        for one in others
+    )
 
 
 def _pool(question: Question, found: dict[str, list[Match]], older: dict[str, str]) -> list[Match]:
@@ -240,6 +266,9 @@ def _series(
     documents: int | None,
 ) -> list[Chosen]:
     """One answer for each document of the time that was asked for, in the order of their dates."""
+    rows = _rows_of_the_time(found, older, span)
+    if rows:
+        return [one for match in rows for one in quoted(match, apart=True)]
     points: list[tuple[str, Match]] = []
     for document in library.documents:
         if _outdated(document.source, older, found):
@@ -262,6 +291,25 @@ def _series(
         if not any(_repeats(match, other) for other in unlike):
             unlike.append(match)
     return [one for match in unlike for one in quoted(match)]
+
+
+def _rows_of_the_time(found: dict[str, list[Match]], older: dict[str, str], span: TimeSpan) -> list[Match]:
+    """The rows of one table that answer and are of the time asked for; none where they are fewer than two."""
+    if span.first is None and span.last is None:
+        return []
+    for source, matches in found.items():
+        if _outdated(source, older, found):
+            continue
+        tables: dict[tuple[int, int], list[Match]] = {}
+        for match in matches:
+            head = match.passage.head
+            dates = dates_in(match.passage.words)
+            if head and any(span.holds(int(date.iso[:4])) for date in dates):
+                tables.setdefault((head.start, head.end), []).append(match)
+        several = [rows for rows in tables.values() if len(rows) > 1]
+        if several:
+            return sorted(several[0], key=lambda one: one.passage.span.start)[:MAX_ROWS]
+    return []
 
 
 def _period(match: Match, span: TimeSpan) -> str | None:

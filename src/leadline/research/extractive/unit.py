@@ -9,7 +9,7 @@ from typing import cast
 from leadline.core.llm.jsonvalue import JsonObject, JsonValue
 from leadline.research.extractive.facets import split
 from leadline.research.extractive.library import Document, Library
-from leadline.research.extractive.phrases import phrase, report_language
+from leadline.research.extractive.phrases import attributed, phrase, report_language
 from leadline.research.extractive.queries import formulations
 from leadline.research.extractive.question import read_question
 from leadline.research.extractive.quoting import Chosen
@@ -223,8 +223,16 @@ def _finding(data: UnitData, answers: Sequence[FacetAnswer]) -> Call:
     for answer in answers:
         for one in answer.chosen:
             if one.role == "older":
-                lines.append(phrase("older", language))
-            if one.role in ("answer", "older"):
+                dated = one.document.dated
+                named = attributed(
+                    "older",
+                    language,
+                    one.document.title,
+                    one.document.location,
+                    dated.date if dated else None,
+                )
+                lines.append(f"{named} {one.plain}")
+            elif one.role == "answer":
                 lines.append(phrase("source", language, title=one.document.title, text=one.plain))
         told = [phrase("not_found", language, question=question) for question in answer.missing]
         unresolved.extend(told)

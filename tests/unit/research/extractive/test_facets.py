@@ -16,6 +16,11 @@ from leadline.research.extractive.facets import split, sub_questions
             "Was kostet der Ausweis und wer leitet das Haus?",
             ["Was kostet der Ausweis", "wer leitet das Haus?"],
         ),
+        (
+            "When was it founded and by whom?",
+            ["When was it founded?", "By whom was it founded?"],
+        ),
+        ("Where and when does the fair open?", ["Where does the fair open?", "When does the fair open?"]),
         ("成人票多少钱，周一开门吗？", ["成人票多少钱", "周一开门吗？"]),
         ("What is the research and development budget?", ["What is the research and development budget?"]),
         ("How did the margin develop from 2024 to 2026?", ["How did the margin develop from 2024 to 2026?"]),

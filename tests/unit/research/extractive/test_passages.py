@@ -24,7 +24,7 @@ def test_sentences_are_whole_across_line_breaks() -> None:
 def test_items_keep_their_continuation_and_what_introduces_them() -> None:
     text = "# Rules\n\n## Keys\n\nThese hold:\n\n- One key\n  a skipper.\n- No copies.\n"
     items = [one for one in passages(text) if one.kind == "item"]
-    assert [one.text for one in items] == ["- One key\n  a skipper.", "- No copies."]
+    assert [one.text for one in items] == ["One key\n  a skipper.", "No copies."]
     assert items[0].headings == ("Rules", "Keys")
     assert items[0].lead == "These hold:"
 
@@ -45,7 +45,7 @@ def test_rows_set_apart_by_blank_lines_are_one_table() -> None:
 
 def test_a_csv_file_is_a_table() -> None:
     rows = [one for one in passages("boat,length\nSaoirse,9.8\n", "boats.csv") if one.kind == "row"]
-    assert [(one.text, one.lead) for one in rows] == [("Saoirse,9.8", "boat,length")]
+    assert [(one.text, one.lead) for one in rows] == [("Saoirse,9.8", "boat  length")]
 
 
 def test_headings_of_plain_text_are_seen() -> None:
@@ -68,3 +68,27 @@ def test_every_passage_is_a_stretch_of_the_text(text: str) -> None:
     for one in passages(text):
         assert text[one.span.start : one.span.end] == one.text
         assert 0 < len(one.text) <= MAX_QUOTE or one.kind == "row"
+
+
+def test_quotes_begin_behind_the_marks_of_lists_and_headings() -> None:
+    text = "# Log\n\n## 2.3.0 - 2025-11-02\n\n- **Added:** export\n1. One thing\n* Another\n"
+    begins = [one.text[:1] for one in passages(text)]
+    assert not {"-", "#", "*", "1"} & {one for one in begins if one != "*"}
+    assert "**Added:** export" in [one.text for one in passages(text)]
+
+
+def test_a_heading_is_a_passage_but_the_title_is_none() -> None:
+    text = "# Log\n\n## 2.3.0 - 2025-11-02\n\n- Added: export\n"
+    assert [one.text for one in passages(text) if one.kind == "heading"] == ["2.3.0 - 2025-11-02"]
+
+
+def test_every_line_of_a_program_is_a_passage() -> None:
+    found = passages("def f():\n    return LIMIT\n\nLIMIT = 5\n", "a.py")
+    assert [one.text for one in found] == ["def f():", "return LIMIT", "LIMIT = 5"]
+    assert "return LIMIT" in found[0].near
+
+
+def test_every_passage_is_exactly_its_span() -> None:
+    text = "# T\n\n- a b c\n- d\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\n1. one\n2. two\n"
+    for location in ("a.md", "a.csv", "a.py"):
+        assert all(one.text == one.span.of(text) for one in passages(text, location))

@@ -52,13 +52,13 @@ async def test_the_newer_version_comes_first_and_the_older_one_opposes_it(folder
     ended = await folder(LOFT).unit("What does a lost key cost?")
     told = [(one["polarity"], one["quote"]) for one in ended.recorded if one["polarity"] != "context"]
     assert told == [("supporting", "A lost key costs EUR 25."), ("opposing", "A lost key costs EUR 10.")]
-    assert "Valid from 15 February 2022." in ended.quotes
+    assert ended.quotes == [quote for _, quote in told]
 
 
 async def test_a_development_gives_one_value_for_each_report_in_the_order_of_time(folder: MakeFolder) -> None:
     ended = await folder(REPORTS).unit("How did gross margin develop from 2024 to 2026?")
     margins = [one for one in ended.quotes if "margin" in one]
-    assert margins == [f"- Gross margin: {margin}%" for margin in (33, 37, 41)]
+    assert margins == [f"Gross margin: {margin}%" for margin in (33, 37, 41)]
 
 
 async def test_years_outside_the_documents_give_nothing(folder: MakeFolder) -> None:
@@ -136,7 +136,7 @@ async def test_a_quote_deep_in_a_long_document_is_read_where_it_stands(folder: M
 async def test_two_facets_in_one_unit_are_both_answered(folder: MakeFolder) -> None:
     ended = await folder(LOFT).unit("What does a lost key cost?\nWho was elected treasurer?")
     assert "A lost key costs EUR 25." in ended.quotes
-    assert "2. Tadhg Walsh was elected treasurer." in ended.quotes
+    assert "Tadhg Walsh was elected treasurer." in ended.quotes
 
 
 async def test_one_missing_facet_does_not_hide_the_other(folder: MakeFolder) -> None:

@@ -1,4 +1,4 @@
-"""The writer: a report of quotes, newest first, that says how it was made and what is missing."""
+"""The writer: quotes that say which document speaks, the current version first, and what is missing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from leadline.research.events import ItemList, Paragraph, Report, Table
-from leadline.research.extractive.phrases import NAMES, STATES
+from leadline.research.extractive.phrases import COLUMNS, STATES
 from leadline.research.extractive.writing import write
 from leadline.research.roles.purposes import (
     EvidenceItem,
@@ -19,6 +19,7 @@ from leadline.research.roles.purposes import (
 
 NEW = EvidenceSource(id="n", title="House rules", location="new.md", published="2026-05-01")
 OLD = EvidenceSource(id="o", title="House rules", location="old.md", published="2022-02-15")
+OTHER = EvidenceSource(id="x", title="Minutes", location="minutes.md")
 
 
 def item(number: int, quote: str, source: EvidenceSource = NEW, **more: Any) -> EvidenceItem:
@@ -26,13 +27,18 @@ def item(number: int, quote: str, source: EvidenceSource = NEW, **more: Any) -> 
     return msgspec.convert({**known, "quote": quote, "source": msgspec.to_builtins(source)}, EvidenceItem)
 
 
-def report(*evidence: EvidenceItem, unresolved: tuple[str, ...] = (), **more: Any) -> Report:
-    unit = UnitReport(id="u1", title="Keys", question="Keys?", status="completed", unresolved=unresolved)
+def report(
+    *evidence: EvidenceItem, unresolved: tuple[str, ...] = (), tables: bool = True, **more: Any
+) -> Report:
+    units = tuple(
+        UnitReport(id=name, title="Keys", question="Keys?", status="completed", unresolved=unresolved)
+        for name in dict.fromkeys(("u1", *(one.unit for one in evidence)))
+    )
     pairs = (VersionPair(newer="n", older="o", reason="later"),)
     data = SynthesisData(
-        question="What does a key cost?", brief="", units=(unit,), evidence=evidence, versions=pairs, **more
+        question="What does a key cost?", brief="", units=units, evidence=evidence, versions=pairs, **more
     )
-    return msgspec.convert(write(data), Report)
+    return msgspec.convert(write(data, tables=tables), Report)
 
 
 def sentences(made: Report) -> list[tuple[str, tuple[str, ...]]]:
@@ -47,39 +53,86 @@ def sentences(made: Report) -> list[tuple[str, tuple[str, ...]]]:
 
 def test_a_sentence_is_its_quote_without_the_marks_of_lists_and_emphasis() -> None:
     made = report(item(1, "- **Keys:** a lost key\n  costs EUR 25."))
-    assert sentences(made)[0] == ("Keys: a lost key costs EUR 25.", ("u1.e1",))
+    assert sentences(made) == [("Keys: a lost key costs EUR 25.", ("u1.e1",))]
 
 
-def test_the_older_version_follows_and_is_announced_as_such() -> None:
+def test_the_older_version_follows_and_is_named_as_such() -> None:
     made = report(
         item(1, "A lost key costs EUR 25."),
         item(2, "A lost key costs EUR 10.", OLD, polarity="opposing"),
-        item(3, "Valid from 15 February 2022.", OLD, claim=STATES, polarity="context"),
+        item(3, "Replaced by the rules of 2026.", OLD, claim=STATES, polarity="context"),
     )
-    texts = [text for text, _ in sentences(made)]
-    assert texts[:4] == [
-        "A lost key costs EUR 25.",
-        "An older version of this document differs:",
-        "A lost key costs EUR 10.",
-        "Valid from 15 February 2022.",
+    assert sentences(made)[1:] == [
+        ("According to “House rules” (2026-05-01): A lost key costs EUR 25.", ("u1.e1",)),
+        (
+            "An older version of this document, “House rules” (2022-02-15), says: A lost key costs EUR 10.",
+            ("u1.e2",),
+        ),
+        ("Replaced by the rules of 2026.", ("u1.e3",)),
+    ]
+    assert "differ" in sentences(made)[0][0]
+
+
+def test_each_of_several_documents_is_named_with_its_date_where_it_has_one() -> None:
+    made = report(item(1, "Margin: 33%"), item(2, "Margin: 41%", OTHER))
+    assert [text for text, _ in sentences(made)] == [
+        "According to “House rules” (2026-05-01): Margin: 33%",
+        "According to “Minutes”: Margin: 41%",
     ]
 
 
-def test_the_name_of_a_document_comes_before_its_value() -> None:
+def test_a_title_with_quotation_marks_gives_way_to_the_file_name() -> None:
+    source = EvidenceSource(id="q", title="On “keys”", location="a/keys.md")
+    made = report(item(1, "Margin: 33%"), item(2, "Margin: 41%", source))
+    assert sentences(made)[1][0] == "According to “keys.md”: Margin: 41%"
+
+
+def test_several_statements_of_an_older_version_are_one_list_under_one_table() -> None:
     made = report(
-        item(1, "- Margin: 33%"),
-        item(2, "# Q1 2024 Report", claim=NAMES, polarity="context"),
-        item(3, "- Margin: 41%"),
+        item(1, "| Load | 6 kg |"),
+        item(2, "| Spec | B-2 |", claim=COLUMNS, polarity="context"),
+        item(3, "Load: 5 kg", OLD, polarity="opposing"),
+        item(4, "| Battery | 11h |"),
+        item(5, "Battery: 8h", OLD, polarity="opposing"),
     )
-    assert sentences(made)[:2] == [("Q1 2024 Report:", ("u1.e2",)), ("Margin: 33%", ("u1.e1",))]
+    blocks = made.sections[0].blocks
+    (table,) = [block for block in blocks if isinstance(block, Table)]
+    assert [[leaf.text for leaf in row] for row in table.rows] == [
+        ["Spec", "B-2"],
+        ["Load", "6 kg"],
+        ["Battery", "11h"],
+    ]
+    (older,) = [block for block in blocks if isinstance(block, ItemList)]
+    assert [leaf.text for entry in older.items for leaf in entry] == ["Load: 5 kg", "Battery: 8h"]
 
 
-def test_a_quoted_table_becomes_a_table_of_the_rows_that_answer() -> None:
-    quote = "| Spec | A-1 | B-2 |\n|---|---|---|\n| Load | 5 kg | 6 kg |\n| Battery | 8h | 11h |"
-    made = report(item(1, quote, claim="Brief: Battery | 8h | 11h"))
+def test_a_quoted_table_becomes_a_table() -> None:
+    made = report(item(1, "| Spec | A-1 | B-2 |\n|---|---|---|\n| Load | 5 kg | 6 kg |"))
     (table,) = [block for block in made.sections[0].blocks if isinstance(block, Table)]
     assert table.header == ("Spec", "A-1", "B-2")
-    assert [[leaf.text for leaf in row] for row in table.rows] == [["Battery", "8h", "11h"]]
+    assert [[leaf.text for leaf in row] for row in table.rows] == [["Load", "5 kg", "6 kg"]]
+
+
+def test_rows_of_csv_and_their_head_are_one_table_each_with_its_own_quote() -> None:
+    made = report(
+        item(1, "Saoirse,9.8"),
+        item(2, "boat,length", claim=COLUMNS, polarity="context"),
+        item(3, "Cormorant,11.2"),
+    )
+    (table,) = [block for block in made.sections[0].blocks if isinstance(block, Table)]
+    assert [(row[0].text, row[0].evidence) for row in table.rows] == [
+        ("boat", ("u1.e2",)),
+        ("Saoirse", ("u1.e1",)),
+        ("Cormorant", ("u1.e3",)),
+    ]
+
+
+def test_without_tables_the_rows_stand_as_they_are() -> None:
+    made = report(
+        item(1, "Saoirse,9.8"), item(2, "boat,length", claim=COLUMNS, polarity="context"), tables=False
+    )
+    (rows,) = [block for block in made.sections[0].blocks if isinstance(block, ItemList)]
+    assert [leaf.text for entry in rows.items for leaf in entry] == ["boat,length", "Saoirse,9.8"]
 
 
 def test_a_quoted_list_stays_a_list() -> None:
@@ -88,15 +141,19 @@ def test_a_quoted_list_stays_a_list() -> None:
     assert [leaf.text for entry in block.items for leaf in entry] == ["Levels:", "SEV-1: all", "SEV-2: some"]
 
 
-def test_it_says_how_it_was_made_and_what_is_missing_in_the_language_asked_for() -> None:
+def test_what_one_unit_told_another_does_not_repeat() -> None:
+    made = report(item(1, "Open on Mondays."), item(2, "Open on Mondays.", unit="u2"))
+    assert len(sentences(made)) == 1
+
+
+def test_it_says_what_is_missing_in_the_language_asked_for_and_nothing_of_itself() -> None:
     made = report(
         item(1, "A lost key costs EUR 25."), unresolved=("Nicht gefunden: Ruder",), language="German"
     )
-    assert [section.heading for section in made.sections][-2:] == [
+    assert [section.heading for section in made.sections] == [
+        "Was die Dokumente sagen",
         "Was nicht gefunden wurde",
-        "Wie dieser Bericht entstand",
     ]
-    assert "ohne Sprachmodell" in sentences(made)[-1][0]
     assert made.unresolved == ("Nicht gefunden: Ruder",)
 
 
