@@ -19,7 +19,7 @@ from anyio import CancelScope, create_task_group, get_cancelled_exc_class
 
 from leadline.kernel.diagnose import Diagnosis, Snapshot, diagnose, snapshot, tree, why_not
 from leadline.kernel.effects import Effect, Effects, TaskHandle, Undo
-from leadline.kernel.errors import KernelError, ServiceUnavailable
+from leadline.kernel.errors import KernelError, PluginFailed, ServiceUnavailable
 from leadline.kernel.fiber import Fiber, State
 from leadline.kernel.services import Provision, Provisions, Service, definition_of
 from leadline.kernel.signals import Completed, First, Gather, Listener, Listeners, Listens, Notice
@@ -35,6 +35,8 @@ T = TypeVar("T")
 S = TypeVar("S", bound=Service)
 R = TypeVar("R")
 L = TypeVar("L")
+MAX_MOUNTED_WITHIN = 64
+"""Plugins mounted within each other; more is taken for one that mounts itself."""
 
 Isolation = Mapping[str, bool | str]
 """Service key to True (a realm of one's own) or to the name of a realm that is shared by name."""
@@ -152,6 +154,7 @@ class Context:
 
         Raises:
             FiberInactive: the owner is unloading or disposed.
+            PluginFailed: too many plugins are mounted within each other.
         """
         fiber = self.attach(plugin, config, id=id, isolate=isolate)
         try:
@@ -172,6 +175,8 @@ class Context:
         """Mount `plugin` as a child without waiting for it to settle."""
         label = f"plugin {id or plugin.name}"
         self.check_open(label)
+        if self.fiber.path.count("/") >= MAX_MOUNTED_WITHIN:
+            raise PluginFailed(f"{label} would be mounted too deep; does a plugin mount itself?")
         realms = {
             **self.fiber.realms,
             **{key: _realm(to) for key, to in (isolate or {}).items() if to is not False},

@@ -81,25 +81,36 @@ async def run_work(work: Work, fn: Callable[[], Awaitable[T]]) -> tuple[T] | Non
     try:
         with work.scope:
             return (await fn(),)
-    except (Exception, get_cancelled_exc_class()):
-        raise
-    except BaseException as error:
-        if isinstance(error, GeneratorExit) or _asks_to_stop(error):
-            raise
-        # What ends a program, such as sys.exit, ends only the plugin code that raised it.
-        raise PluginFailed(f"{type(error).__name__}: {error}") from error
+    except BaseException as raised:  # noqa: BLE001 - raised again, as what ends this code alone
+        raise contained(raised)  # noqa: B904 - it is the same error, or has it as its cause
     finally:
         _work.reset(token)
         _undoing.reset(undoing)
     return None
 
 
-def _asks_to_stop(error: BaseException) -> bool:
-    """Whether a person or a cancellation is in it, which nobody may swallow."""
+def contained(raised: BaseException, *, cancellable: bool = True) -> Exception:
+    """What plugin code raised, as an error that ends that code and not the program: `sys.exit` included.
+
+    `cancellable` False: nobody outside can cancel that code, so a cancellation in it is a failure of its own.
+
+    Raises:
+        BaseException: `raised` itself, where a person or a cancellation is in it, which nobody may swallow.
+    """
+    if isinstance(raised, Exception):
+        return raised
+    if _asks_to_stop(raised, get_cancelled_exc_class() if cancellable else KeyboardInterrupt):
+        raise raised
+    failed = PluginFailed(f"{type(raised).__name__}: {raised}")
+    failed.__cause__ = raised
+    return failed
+
+
+def _asks_to_stop(error: BaseException, cancellation: type[BaseException]) -> bool:
     if isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        return any(_asks_to_stop(one) for one in group.exceptions)
-    return isinstance(error, (KeyboardInterrupt, get_cancelled_exc_class()))
+        inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        return any(_asks_to_stop(one, cancellation) for one in inner)
+    return isinstance(error, (KeyboardInterrupt, GeneratorExit, cancellation))
 
 
 def interrupted() -> bool:
@@ -202,7 +213,8 @@ class Effect:
             result = self._undo()
             if isawaitable(result):
                 await result
-        except Exception as error:  # noqa: BLE001 - reported by whoever asked for the undoing
+        except BaseException as raised:  # noqa: BLE001 - reported by whoever asked for the undoing
+            error = contained(raised, cancellable=False)
             error.add_note(f"while undoing {self.label!r} of {self.owner.label!r}")
             self.error = error
         finally:
@@ -248,12 +260,14 @@ class Effects:
         await join(self.done)
 
     async def _unwind(self) -> None:
-        with CancelScope(shield=True):
-            while self.entries:
-                await next(reversed(self.entries)).unwind()
-        if self.errors:
-            self.host.report(ExceptionGroup(f"unloading {self.label}", self.errors), self.label)
-        self.done.set()
+        try:
+            with CancelScope(shield=True):
+                while self.entries:
+                    await next(reversed(self.entries)).unwind()
+            if self.errors:
+                self.host.report(ExceptionGroup(f"unloading {self.label}", self.errors), self.label)
+        finally:
+            self.done.set()
 
     async def enter(self, label: str, cm: AbstractAsyncContextManager[T]) -> T:
         """The value of `cm`, entered now and left when this stack is undone.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from anyio import CancelScope, Event
 from anyio.lowlevel import checkpoint
 
-from leadline.kernel.effects import Effect, Effects, Work, run_work
+from leadline.kernel.effects import Effect, Effects, Work, contained, run_work
 from leadline.kernel.errors import FiberInactive, PluginFailed
 from leadline.kernel.services import definition_of
 
@@ -122,9 +122,9 @@ class Fiber:
         try:
             if self.plugin is not None:
                 self.plugin.bind(self.config)
-        except Exception as error:  # noqa: BLE001 - a plugin's failure is its fiber's state; diagnose() tells it
-            self.state, self.error, self._refused = State.FAILED, error, True
-            self.kernel.report(error, f"plugin {self.path}")
+        except BaseException as raised:  # noqa: BLE001 - a plugin's failure is its fiber's state; diagnose() tells it
+            self.state, self.error, self._refused = State.FAILED, contained(raised), True
+            self.kernel.report(self.error, f"plugin {self.path}")
 
     def lacks(self) -> list[type[Service]]:
         """The needed services that it may not use now."""
@@ -235,11 +235,13 @@ class Fiber:
         return None
 
     async def _drive(self) -> None:
-        with CancelScope(shield=True):
-            while (step := self._next()) is not None:
-                await step()
-        self._driving = False
-        self._idle.set()
+        try:
+            with CancelScope(shield=True):
+                while (step := self._next()) is not None:
+                    await step()
+        finally:
+            self._driving = False
+            self._idle.set()
 
     async def _load(self) -> None:
         self.state, self.error, self._epoch = State.LOADING, None, self._target()
@@ -255,8 +257,8 @@ class Fiber:
             finished = await run_work(self._setup, self._start)
             if finished is not None and not self._setup.interrupted:
                 self._check_provided()
-        except Exception as error:  # noqa: BLE001 - a plugin's failure is its fiber's state; diagnose() tells it
-            self.error = error
+        except BaseException as raised:  # noqa: BLE001 - a plugin's failure is its fiber's state; diagnose() tells it
+            self.error = contained(raised, cancellable=False)
         interrupted, self._setup = self._setup.interrupted, None
         if self.error is None and not interrupted:
             self.state = State.ACTIVE

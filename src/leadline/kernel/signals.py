@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar, cast
 
 from anyio import create_task_group, move_on_after
 
-from leadline.kernel.effects import Ending, Host, Work, run_work
+from leadline.kernel.effects import Ending, Host, Work, contained, run_work
 from leadline.kernel.errors import CallNextTwice, KernelError, ListenerGone
 
 if TYPE_CHECKING:
@@ -147,8 +147,8 @@ class Listeners:
                     raise KernelError(
                         f"the {listener} is async, but a notice is synchronous; make it a plain function"
                     )
-            except Exception as error:  # noqa: BLE001 - a notice stops nobody; the kernel's report tells it
-                self._host.report(error, str(listener))
+            except BaseException as raised:  # noqa: BLE001 - a notice stops nobody; the kernel's report tells it
+                self._host.report(contained(raised), str(listener))
 
     async def gather(self, signal: Gather[R], scope: Scope | None) -> list[R]:
         listeners = self.select(signal, scope)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import cast
 
+from leadline.kernel.effects import contained
 from leadline.kernel.errors import ConfigError, did_you_mean
 from leadline.kernel.plugin import Mountable
 
@@ -98,11 +99,13 @@ def import_plugin(target: str) -> Mountable:
         raise ConfigError(f"{target!r} names no plugin; write import.path:name")
     try:
         module = importlib.import_module(path)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        contained(error)
         raise ConfigError(f"cannot import {path}: {type(error).__name__}: {error}; check the path") from error
     found = getattr(module, name, None)
     if found is None:
-        raise ConfigError(f"{path} has no {name!r}{did_you_mean(name, vars(module))}")
+        known = [it for it in vars(module) if not it.startswith("_")]
+        raise ConfigError(f"{path} has no {name!r}{did_you_mean(name, known)}")
     if not callable(getattr(found, "bind", None)) or not hasattr(found, "needs"):
         raise ConfigError(f"{target} is a {type(found).__name__}, not a Plugin")
     return cast("Mountable", found)

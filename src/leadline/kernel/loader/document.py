@@ -80,6 +80,8 @@ def parse(text: str, file: str) -> Node | None:
     """
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)  # pyright: ignore[reportUnknownMemberType]
+    except RecursionError:
+        raise ConfigError("nested too deeply", origin=str(Origin(file, 1))) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if isinstance(mark, yaml.Mark) else 1
@@ -111,7 +113,10 @@ class _Reader:
             return Items(tuple(self.node(child, depth + 1) for child in children), origin)
         assert isinstance(raw, ScalarNode)
         if tag.removeprefix(_TAG) in ("null", "bool", "int", "float"):
-            made = cast("int | float | bool | None", self._scalars.construct_object(raw))  # pyright: ignore[reportUnknownMemberType]
+            try:
+                made = cast("int | float | bool | None", self._scalars.construct_object(raw))  # pyright: ignore[reportUnknownMemberType]
+            except (ValueError, LookupError) as error:
+                raise ConfigError(f"cannot read {str(raw.value)[:40]!r}", origin=str(origin)) from error
             return Value(made, origin)
         return Value(cast("str", raw.value), origin)
 

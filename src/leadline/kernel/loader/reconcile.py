@@ -9,7 +9,7 @@ from anyio import CancelScope, Lock, get_cancelled_exc_class
 
 from leadline.kernel.context import Context
 from leadline.kernel.diagnose import Diagnosis, explain
-from leadline.kernel.effects import interrupted, join
+from leadline.kernel.effects import contained, interrupted, join
 from leadline.kernel.errors import BootFailed, ConfigError, ReloadFailed
 from leadline.kernel.fiber import Fiber, State
 from leadline.kernel.loader.compose import Composition
@@ -217,8 +217,8 @@ class Reloader:
         for row in composition.enabled():
             try:
                 plugins[row.id] = _group(row) if row.rows is not None else self._load(row)
-            except Exception as error:  # noqa: BLE001 - a row's failure is its own; boot and diagnose() tell it
-                plugins[row.id] = _broken(row, error, strict)
+            except BaseException as raised:  # noqa: BLE001 - a row's failure is its own; boot and diagnose() tell it
+                plugins[row.id] = _broken(row, contained(raised), strict)
         known = {it.definition for it in self._ctx.kernel.provisions}
         known |= {
             it for plugin in plugins.values() for it in (*plugin.provides, *plugin.needs, *plugin.wants)
@@ -317,8 +317,8 @@ def _entry(
             return Entry(row, plugin, config, parent)
         if strict:
             plugin.bind(config)
-    except Exception as error:  # noqa: BLE001 - a row's failure is its own; boot and diagnose() tell it
-        return Entry(row, _broken(row, error, strict), None, parent)
+    except BaseException as raised:  # noqa: BLE001 - a row's failure is its own; boot and diagnose() tell it
+        return Entry(row, _broken(row, contained(raised), strict), None, parent)
     return Entry(row, plugin, config, parent)
 
 
