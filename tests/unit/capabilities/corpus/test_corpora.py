@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import AsyncIterator
 
 import anyio
@@ -88,6 +89,17 @@ async def test_a_file_that_changed_just_before_it_was_read_is_looked_at_again(de
     (await desk.open(folder)).close()
     (folder / "a.md").write_text("two")
     os.utime(folder / "a.md", (now, now))  # same size, same time: only its bytes tell
+    corpus = await desk.open(folder)
+    assert corpus.text(corpus.documents()[0].id) == "two"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no time of the last change of a file")
+async def test_a_change_that_was_dated_back_is_noticed(desk, folder, write):
+    write(folder, {"a.md": "one"})
+    (await desk.open(folder)).close()
+    before = (folder / "a.md").stat()
+    (folder / "a.md").write_text("two")
+    os.utime(folder / "a.md", ns=(before.st_atime_ns, before.st_mtime_ns))
     corpus = await desk.open(folder)
     assert corpus.text(corpus.documents()[0].id) == "two"
 

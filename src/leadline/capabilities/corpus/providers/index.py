@@ -18,7 +18,7 @@ from leadline.capabilities.corpus.providers.query import grams
 from leadline.capabilities.corpus.providers.walk import Entry
 from leadline.capabilities.documents.seam import Snapshot
 
-SCHEMA = 1
+SCHEMA = 2
 """Another number makes every index be built anew: raise it with the tables, the passages or the words."""
 
 _BUSY_S = 30.0
@@ -32,7 +32,7 @@ _RACY_NS = 2_000_000_000
 _TABLES = """
 CREATE TABLE document(
     seq INTEGER PRIMARY KEY, location TEXT NOT NULL UNIQUE, id TEXT NOT NULL, size INTEGER NOT NULL,
-    mtime_ns INTEGER NOT NULL, inode INTEGER NOT NULL, checked_ns INTEGER NOT NULL, fingerprint TEXT NOT NULL,
+    mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, inode INTEGER NOT NULL, checked_ns INTEGER NOT NULL, fingerprint TEXT NOT NULL,
     passages INTEGER NOT NULL, content TEXT NOT NULL, text_sha256 TEXT NOT NULL, snapshot BLOB NOT NULL);
 CREATE INDEX document_content ON document(content);
 CREATE TABLE text(sha256 TEXT NOT NULL UNIQUE, packed BLOB NOT NULL);
@@ -53,6 +53,7 @@ class Row:
     id: str
     size: int
     mtime_ns: int
+    ctime_ns: int
     inode: int
     checked_ns: int
     fingerprint: str
@@ -61,7 +62,8 @@ class Row:
     def is_current(self, entry: Entry) -> bool:
         """Whether the file is as it was, so that it needs not be read again."""
         return (
-            (self.size, self.mtime_ns, self.inode) == (entry.size, entry.mtime_ns, entry.inode)
+            (self.size, self.mtime_ns, self.ctime_ns, self.inode)
+            == (entry.size, entry.mtime_ns, entry.ctime_ns, entry.inode)
             and self.mtime_ns < self.checked_ns - _RACY_NS
             and bool(self.snapshot.bytes_sha256)
         )
@@ -165,7 +167,7 @@ class Index:
         """All files of the index, by location."""
         with self._lock:
             found = self._connection.execute(
-                "SELECT seq, location, id, size, mtime_ns, inode, checked_ns, fingerprint, snapshot "
+                "SELECT seq, location, id, size, mtime_ns, ctime_ns, inode, checked_ns, fingerprint, snapshot "
                 "FROM document ORDER BY location"
             ).fetchall()
         decoder = msgspec.json.Decoder(Snapshot)
@@ -201,21 +203,22 @@ class Index:
 
     def _touch(self, entry: Entry, checked_ns: int) -> None:
         self._connection.execute(
-            "UPDATE document SET size = ?, mtime_ns = ?, inode = ?, checked_ns = ? WHERE location = ?",
-            (entry.size, entry.mtime_ns, entry.inode, checked_ns, entry.location),
+            "UPDATE document SET size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?, checked_ns = ? WHERE location = ?",
+            (entry.size, entry.mtime_ns, entry.ctime_ns, entry.inode, checked_ns, entry.location),
         )
 
     def _store(self, file: Prepared, fingerprint: str, checked_ns: int) -> None:
         entry = file.entry
         self._remove(entry.location)
         cursor = self._connection.execute(
-            "INSERT INTO document(location, id, size, mtime_ns, inode, checked_ns, fingerprint, passages, content, "
-            "text_sha256, snapshot) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO document(location, id, size, mtime_ns, ctime_ns, inode, checked_ns, fingerprint, passages, content, "
+            "text_sha256, snapshot) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 entry.location,
                 file.id,
                 entry.size,
                 entry.mtime_ns,
+                entry.ctime_ns,
                 entry.inode,
                 checked_ns,
                 fingerprint,

@@ -36,7 +36,13 @@ def read_file(entry: Entry, limits: Limits) -> FileBytes:
         return FileBytes(entry, b"", _problem(error))
     try:
         info = os.fstat(handle)
-        fresh = replace(entry, size=info.st_size, mtime_ns=info.st_mtime_ns, inode=info.st_ino)
+        fresh = replace(
+            entry,
+            size=info.st_size,
+            mtime_ns=info.st_mtime_ns,
+            ctime_ns=info.st_ctime_ns,
+            inode=info.st_ino,
+        )
         if not stat.S_ISREG(info.st_mode):
             return FileBytes(fresh, b"", Problem("unsupported", "not a regular file any more"))
         if info.st_size > limits.max_bytes:

@@ -44,6 +44,8 @@ class Entry:
     parts: tuple[str, ...]
     size: int
     mtime_ns: int
+    ctime_ns: int
+    """When content or properties changed; unlike `mtime_ns`, nobody can set it back."""
     inode: int
     problem: Problem | None = None
 
@@ -277,6 +279,7 @@ def _located(found: Sequence[_Found], prefix: str, root: Root) -> list[Entry]:
                 parts=item.parts,
                 size=info.st_size if info else 0,
                 mtime_ns=info.st_mtime_ns if info else 0,
+                ctime_ns=info.st_ctime_ns if info else 0,
                 inode=info.st_ino if info else 0,
                 problem=item.problem,
             )
