@@ -16,6 +16,7 @@ import msgspec
 
 from leadline.core.tools.shape import breach
 from leadline.orchestration.subagent.errors import OutputSchemaError
+from leadline.orchestration.subagent.references import reference_problems
 
 if TYPE_CHECKING:
     from leadline.core.llm.jsonvalue import JsonObject, JsonValue
@@ -48,7 +49,7 @@ class OutputSchema:
         problems: list[str] = []
         plain = _plain(schema, "$", 0, problems)
         if not problems:
-            problems += _root_problems(plain) + _meta_problems(plain)
+            problems += _root_problems(plain) + (_meta_problems(plain) or reference_problems(plain))
         if problems:
             raise OutputSchemaError(problems)
         self.schema: JsonObject = cast("JsonObject", plain)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from leadline.orchestration.subagent.errors import OutputSchemaError
@@ -82,3 +84,46 @@ def test_a_flood_of_problems_is_cut_and_counted() -> None:
     told = checked.problems({str(n): n for n in range(MAX_PROBLEMS + 7)})
     assert len(told) == MAX_PROBLEMS + 1
     assert told[-1] == "and 7 more"
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        ({"properties": {"k": {"$ref": "#/$defs/X"}}}, "$.properties.k.$ref: #/$defs/X is not in the schema"),
+        ({"properties": {"k": {"$ref": "#nobody"}}}, "#nobody is not in the schema"),
+        ({"allOf": [{"$ref": "#"}]}, "$: it is defined as itself"),
+        (
+            {
+                "properties": {"k": {"$ref": "#/$defs/A"}},
+                "$defs": {
+                    "A": {"$ref": "#/$defs/B"},
+                    "B": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/A"}]},
+                },
+            },
+            "is defined as itself",
+        ),
+    ],
+)
+def test_references_that_no_value_could_be_checked_against_are_refused(
+    schema: dict[str, object], told: str
+) -> None:
+    with pytest.raises(OutputSchemaError, match=re.escape(told)):
+        OutputSchema({"type": "object", **schema})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"k": {"$ref": "#"}}},
+        {"properties": {"k": {"$ref": "#foo"}}, "$defs": {"Q": {"$anchor": "foo", "type": "object"}}},
+        {"properties": {"k": {"$ref": "#/$defs/a~1b%25"}}, "$defs": {"a/b%": {"type": "object"}}},
+        {"definitions": {"N": {"type": "object"}}, "properties": {"k": {"$ref": "#/definitions/N"}}},
+        {"$defs": {"N": True}, "properties": {"k": {"$ref": "#/$defs/N"}}},
+        {"$defs": {"I": {"$id": "http://x/", "$defs": {"N": {"type": "object"}}, "$ref": "#/$defs/N"}},
+         "properties": {"k": {"$ref": "#/$defs/I"}}},
+    ],
+)  # fmt: skip
+def test_references_that_a_value_can_be_checked_against_are_taken(schema: dict[str, object]) -> None:
+    checked = OutputSchema({"type": "object", **schema})
+    assert checked.problems({"k": {}}) == ()
+    assert (checked.problems({"k": 1}) != ()) is (schema.get("$defs") != {"N": True})
