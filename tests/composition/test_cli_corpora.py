@@ -54,3 +54,16 @@ def test_a_tilde_that_the_shell_left_alone_is_the_home_folder(
 ) -> None:
     monkeypatch.setenv("HOME", str(corpus.parent))
     assert command(name, QUESTION, f"--corpus=~/{corpus.name}").code == 0
+
+
+@pytest.mark.parametrize("question", [QUESTION, "What is the colour of the moon?"])
+def test_what_was_not_read_of_a_document_is_said_whether_or_not_it_is_cited(
+    command: Command, corpus: Path, tmp_path: Path, question: str
+) -> None:
+    patch = tmp_path / "limits.yml"
+    patch.write_text("- id: documents\n  merge: {max_text: 200}\n")
+    (corpus / "journal.log").write_text("a day like any other\n" * 50)
+    ended = command("research", question, "--corpus", corpus, "--patch", patch, "--json")
+    note = "Only partly read: journal.log (text cut at 200 of 1,050 characters)."
+    assert note in ended.json["notes"]
+    assert f"note: {note}" in ended.err

@@ -35,6 +35,8 @@ from leadline.research.verify.judge import CHECKS_VERSION
 from leadline.research.verify.registry import Checks
 
 RUN_KIND = "research"
+_NAMED_PARTIAL = 10
+"""Documents that were read in part and are named; the rest are counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +164,7 @@ class ResearchEngine(Service, key="research"):
             )
         )
         self._list_unreadable(corpus, shelf)
+        self._note_partial(corpus, shelf)
         finisher = Finisher(
             record, corpus, ctx.get(Checks), children.usage, now, lambda: clock.monotonic() - began
         )
@@ -187,6 +190,16 @@ class ResearchEngine(Service, key="research"):
         rest = len(unreadable) - self._config.listed_unreadable
         if rest > 0:
             shelf.record.append(Noted(text=f"{rest} more documents of the corpus could not be read."))
+
+    def _note_partial(self, corpus: Corpus, shelf: SourceShelf) -> None:
+        """What was not read of documents is said even if no search returns them: it may be where the answer is."""
+        partial = [one for one in corpus.documents() if one.outcome == "partial"]
+        if not partial:
+            return
+        named = [f"{one.location} ({one.reason})" for one in partial[:_NAMED_PARTIAL]]
+        more = len(partial) - len(named)
+        rest = f"; and {more} more documents" if more > 0 else ""
+        shelf.record.append(Noted(text=f"Only partly read: {'; '.join(named)}{rest}."))
 
 
 def _coordinator(request: ResearchRequest, model: ModelRef, parent: Agent | None) -> AgentSpec:
