@@ -48,6 +48,25 @@ def test_a_blank_path_does_not_search_the_folder_one_happens_to_be_in(
         assert "the path is blank" in ended.complaint
 
 
+def test_a_path_at_which_one_may_not_even_look_is_refused(command: Command, home: Path, corpus: Path) -> None:
+    path = corpus / (
+        "far " * 100
+    )  # a name that the system refuses, as it does one in a folder that is locked
+    for arguments in (
+        ("research", QUESTION, "--corpus", path),
+        ("agent", QUESTION, "--corpus", path),
+        ("research", QUESTION, "--corpus", corpus, "--output", path),
+        ("research", QUESTION, "--corpus", corpus, "--bundle", path / "run.leadline"),
+        ("research", QUESTION, "--corpus", corpus, "--profile", path),
+        ("research", QUESTION, "--corpus", corpus, "--patch", path),
+        ("verify", path),
+    ):
+        ended = command(*arguments)
+        assert (ended.code, ended.out) == (2, b""), arguments
+        assert "far far" in ended.complaint
+    assert not list(home.rglob("*.jsonl"))
+
+
 @pytest.mark.parametrize("name", ["research", "agent"])
 def test_a_tilde_that_the_shell_left_alone_is_the_home_folder(
     command: Command, corpus: Path, monkeypatch: pytest.MonkeyPatch, name: str

@@ -76,7 +76,7 @@ def checked(
         raise RequestRefused("question", "it is blank", "Say in a sentence what you want to know.")
     return ResearchRequest(
         question=question.strip(),
-        corpus=tuple(_existing(path) for path in corpus),
+        corpus=tuple(existing(path) for path in corpus),
         method=_not_blank("method", method) or "adaptive",
         breadth=_choice("breadth", breadth, get_args(Breadth), "balanced"),  # pyright: ignore[reportArgumentType] - checked against the literal
         format=_choice("format", format, get_args(ReportFormat), "report"),  # pyright: ignore[reportArgumentType] - checked against the literal
@@ -87,11 +87,21 @@ def checked(
     )
 
 
-def _existing(given: str | Path) -> Path:
+def existing(given: str | Path) -> Path:
+    """A path of a corpus, if there is something at it.
+
+    Raises:
+        RequestRefused: it is blank, leads nowhere, or nobody may go there.
+    """
     if not str(given).strip():
         raise RequestRefused("corpus", "it is blank", "Name a file or a folder that can be read.")
     path = _at_home(Path(given))
-    if not path.exists():
+    try:
+        there = path.exists()
+    except OSError as error:
+        cause = f"{path} cannot be reached ({error.strerror})"
+        raise RequestRefused("corpus", cause, "Name a file or a folder that can be read.") from error
+    if not there:
         raise RequestRefused("corpus", f"{path} does not exist", "Name a file or a folder that can be read.")
     return path
 

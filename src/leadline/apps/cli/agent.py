@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,11 +39,8 @@ def run_agent(command: AgentCommand) -> Exit:
     """
     if not command.task.strip():
         raise Quit(Exit.USAGE, "task: it is blank. Say what the agent should do.")
-    for path in command.corpus:
-        if not path.exists():
-            raise Quit(
-                Exit.USAGE, f"corpus: {path} does not exist. Name a file or a folder that can be read."
-            )
+    if command.corpus:
+        _check(command.corpus)
     reply = run_stoppable(lambda stop: _turn(command, stop))
     if not reply.completed:
         say(f"leadline: the turn ended {_why(reply)}; see: leadline show {reply.session}")
@@ -51,6 +49,14 @@ def run_agent(command: AgentCommand) -> Exit:
     elif reply.text:
         document(reply.text)
     return Exit.DONE if reply.completed else _exit_of(reply)
+
+
+def _check(corpus: Sequence[Path]) -> None:
+    from leadline.research.request import existing
+
+    with refusing():
+        for path in corpus:
+            existing(path)
 
 
 async def _turn(command: AgentCommand, stop: Stop) -> AgentReply:

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from importlib import import_module
+from pathlib import Path
 
 import anyio
 
@@ -42,12 +43,20 @@ def _machine() -> Iterator[Finding]:
         fts5 = any("ENABLE_FTS5" in option for (option,) in database.execute("PRAGMA compile_options"))
     yield fts5, "full-text search in SQLite" + ("" if fts5 else ": install a Python whose SQLite has FTS5")
     home = Home.default().path
-    present = next(path for path in (home, *home.parents) if path.exists())
-    writable = present.is_dir() and os.access(present, os.W_OK)
+    writable = _writable(home)
     yield (
         writable,
         f"data directory {home}" + ("" if writable else ": not writable; set LEADLINE_HOME to one that is"),
     )
+
+
+def _writable(home: Path) -> bool:
+    """Whether `home` can be written, or made where it is not there."""
+    try:
+        present = next(path for path in (home, *home.parents) if path.exists())
+        return present.is_dir() and os.access(present, os.W_OK)
+    except OSError:
+        return False
 
 
 def _readers() -> Iterator[Finding]:

@@ -44,6 +44,15 @@ def check_writable(path: Path, form: Form) -> None:
     Raises:
         Quit: its folder is not there, it or its folder cannot be written, or it would be a bundle and is a device.
     """
+    try:
+        _check(path, form)
+    except OSError as error:
+        raise Quit(
+            Exit.USAGE, f"{path}: it cannot be written: {error.strerror or error}; name another"
+        ) from error
+
+
+def _check(path: Path, form: Form) -> None:
     folder = path.absolute().parent
     if not folder.is_dir():
         raise Quit(Exit.USAGE, f"{path}: there is no folder {folder}; make it, or name another")

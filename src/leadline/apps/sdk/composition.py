@@ -54,7 +54,7 @@ def composed(options: Options) -> Composition:
     """
     composition = compose(_profile(options.profile))
     own = (options.home or Home.default().path) / HOME_LAYER
-    if own.is_file():
+    if _is_file(own):
         composition = _with_own(composition, Layer.read(own))
     layers = [Layer.read(path) for path in options.patches]
     return compose([*layers, *_option_layers(options)], composition)
@@ -73,12 +73,19 @@ def _profile(profile: str | Path) -> list[Layer]:
     if isinstance(profile, str) and profile in PROFILES:
         return _shipped(*PROFILES[profile])
     path = Path(profile)
-    if not path.is_file():
+    if not _is_file(path):
         raise ConfigError(
             f"there is no profile {str(profile)!r}{did_you_mean(str(profile), PROFILES)}; "
             f"shipped ones are {', '.join(PROFILES)}, or name a YAML file"
         )
     return [Layer.read(path)]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _shipped(*names: str) -> list[Layer]:
