@@ -26,6 +26,7 @@ from leadline.research.engine.children import Children
 from leadline.research.engine.config import EngineConfig
 from leadline.research.engine.finish import Finisher
 from leadline.research.engine.run import ResearchRun, RunParts
+from leadline.research.engine.warmup import warm_up
 from leadline.research.events import USABLE_OUTCOMES, Noted, Request, Started
 from leadline.research.evidence.record import RunRecord
 from leadline.research.evidence.shelf import SourceShelf
@@ -77,6 +78,7 @@ class ResearchEngine(Service, key="research"):
         method = self._ctx.get(Methods).get(request.method)
         given = request.model or (execution.parent.model if execution.parent else None)
         _, model = self._ctx.get(Models).resolve(given)
+        self._ctx.spawn(warm_up, name="warm up")
         corpus = await self._open(request.corpus, execution)
         async with AsyncExitStack() as unwind:
             unwind.callback(corpus.close)

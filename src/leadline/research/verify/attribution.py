@@ -100,7 +100,7 @@ def read_attribution(text: str, cited: Sequence[str], known: Sequence[str]) -> t
     """
     spelled = level(text)
     for candidate in (spelled, *_with_marks(spelled, cited)):
-        for form in _forms():
+        for form in forms():
             found = form.pattern.match(candidate)
             if not found:
                 continue
@@ -172,7 +172,8 @@ def _attribution(form: _Form, found: re.Match[str]) -> Attribution:
 
 
 @cache
-def _forms() -> tuple[_Form, ...]:
+def forms() -> tuple[_Form, ...]:
+    """The forms that are recognised, compiled once; that takes some 50 ms."""
     text = (files(__package__ or "") / "attribution_forms.txt").read_text(encoding="utf-8")
     rows = (line.split(" ", 2) for line in text.splitlines() if line and not line.startswith("#"))
     return tuple(
