@@ -41,11 +41,12 @@ class TextBlock:
 
     kind: Kind
     text: str
+    row: tuple[str, ...] = ()
 
     @property
     def cells(self) -> tuple[str, ...]:
         """The cells of a row; of another block its text."""
-        return tuple(self.text.split(BORDER)) if self.kind == "row" else (self.text,)
+        return self.row or (self.text,)
 
 
 def blocks(text: str) -> tuple[TextBlock, ...]:
@@ -57,11 +58,11 @@ def blocks(text: str) -> tuple[TextBlock, ...]:
         if not line.strip() or _RULE.fullmatch(line):
             open_block = False
             continue
-        kind, words = _line(line)
-        if kind == "paragraph" and open_block and not _NUMBERED.match(line):
-            found[-1] = TextBlock(found[-1].kind, f"{found[-1].text} {words}")
-        elif words:
-            found.append(TextBlock(kind, words))
+        block = _line(line)
+        if block.kind == "paragraph" and open_block and not _NUMBERED.match(line):
+            found[-1] = TextBlock(found[-1].kind, f"{found[-1].text} {block.text}")
+        elif block.text:
+            found.append(block)
         open_block = bool(found) and found[-1].kind in ("paragraph", "item")
     return tuple(found)
 
@@ -71,18 +72,29 @@ def unmarked(text: str, border: str = BORDER) -> str:
     return border.join(block.text for block in blocks(text))
 
 
-def _line(line: str) -> tuple[Kind, str]:
+def is_table_line(line: str) -> bool:
+    """Whether a line is a row of a table or the rule under its head."""
+    return bool(_ROW.fullmatch(_QUOTED.sub("", line)))
+
+
+def is_rule(line: str) -> bool:
+    """Whether a line only sets others apart, such as the one under the head of a table."""
+    return bool(_RULE.fullmatch(_QUOTED.sub("", line)))
+
+
+def _line(line: str) -> TextBlock:
     if _ROW.fullmatch(line):
         inner = line.strip().removeprefix("|")
         inner = inner[:-1] if inner.endswith("|") and not inner.endswith("\\|") else inner
-        return "row", BORDER.join(_words(cell) for cell in _CELL.split(inner))
+        cells = tuple(_words(cell) for cell in _CELL.split(inner))
+        return TextBlock("row", BORDER.join(cells), cells)
     heading = _HEADING.match(line)
     if heading:
-        return "heading", _words(line[heading.end() :])
+        return TextBlock("heading", _words(line[heading.end() :]))
     item = _ITEM.match(line)
     if item:
-        return "item", _words(line[item.end() :])
-    return "paragraph", _words(line)
+        return TextBlock("item", _words(line[item.end() :]))
+    return TextBlock("paragraph", _words(line))
 
 
 def _words(text: str) -> str:

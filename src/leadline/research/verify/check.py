@@ -10,7 +10,8 @@ from typing import Protocol
 from leadline.research.events import CheckOutcome, CheckRecord, Label, Quote, Source
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.verify.attribution import Attribution
-from leadline.research.verify.blocks import unmarked
+from leadline.research.verify.blocks import BORDER, unmarked
+from leadline.research.verify.csv_records import MARKS, Records, csv_records
 from leadline.research.verify.markup import plain
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[^\W_a-z]|[\"'(])|(?<=[。！？])")
@@ -122,8 +123,28 @@ def source_words(cited: Sequence[Cited]) -> str:
 
 
 def quote_words(cited: Sequence[Cited]) -> str:
-    """The cited quotes as a report would show them (no addresses, no marks of footnotes or Markdown), one a line."""
-    return "\n".join(bare(one.quote.text) for one in cited)
+    """The cited quotes as a report would show them (no addresses, no marks of footnotes or Markdown), one a line.
+
+    Lines of CSV are there twice: as they stand, and with their cells apart.
+    """
+    shown = [bare(one.quote.text) for one in cited]
+    return "\n".join((*shown, *(row for one in cited for row in csv_statements(one))))
+
+
+def records_of(one: Cited) -> Records | None:
+    """The records of a document in CSV; None for any other."""
+    if one.text is None or one.source is None or one.source.media_type not in MARKS:
+        return None
+    return csv_records(one.text, one.source.media_type)
+
+
+def csv_statements(one: Cited) -> tuple[str, ...]:
+    """Each whole line of CSV that is quoted, with a border between its cells; none for other quotes."""
+    records = records_of(one)
+    covered = records.whole(one.quote.start, one.quote.end) if records else None
+    if records is None or covered is None:
+        return ()
+    return tuple(BORDER.join(records.cells(number)) for number in covered)
 
 
 def bare(text: str) -> str:

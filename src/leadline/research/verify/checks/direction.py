@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.verify.alignment import align, same_token
 from leadline.research.verify.blocks import blocks
-from leadline.research.verify.check import CheckResult, Cited, Sentence, quote_words, split_sentences
+from leadline.research.verify.check import (
+    CheckResult,
+    Cited,
+    Sentence,
+    csv_statements,
+    quote_words,
+    split_sentences,
+)
 from leadline.research.verify.figures import agreement
 from leadline.research.verify.lexicon import CJK_DOWN, CJK_NEGATION, CJK_UP
 from leadline.research.verify.names import is_cjk
@@ -38,7 +45,9 @@ class DirectionCheck:
         for part in sentence.parts:
             results = [_compare(part, one) for one in cited]
             against = next((one for one in results if one.outcome == "contradicts"), None)
-            passed = any(one.outcome == "pass" for one in results)
+            passed = any(one.outcome == "pass" for one in results) or (
+                sentence.is_cell and _stands(part, cited)
+            )
             if against and not passed:
                 return against
             unsure = next((one for one in results if one.outcome == "unsure"), None)
@@ -52,6 +61,12 @@ class DirectionCheck:
             if agreed
             else CheckResult("not_applicable", "no words of direction or negation")
         )
+
+
+def _stands(cell: str, cited: Sequence[Cited]) -> bool:
+    """Whether the words of a cell stand in a quote; the head over it, quoted apart, may deny or raise by itself."""
+    said = [text for one in cited for text in (one.quote.text, *csv_statements(one))]
+    return any(align(cell, text, whole=False) for text in said)
 
 
 def _compare(part: str, one: Cited) -> CheckResult:

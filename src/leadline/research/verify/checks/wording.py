@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.verify.alignment import Alignment, align
-from leadline.research.verify.blocks import TextBlock, blocks
-from leadline.research.verify.check import CheckResult, Cited, Sentence, bare, split_sentences
+from leadline.research.verify.blocks import blocks
+from leadline.research.verify.check import CheckResult, Cited, Sentence, bare, csv_statements, split_sentences
 from leadline.research.verify.names import folded_words
+from leadline.research.verify.tables import QuotedTable, quoted_tables
 from leadline.research.verify.tokens import tokens, word_key
 from leadline.research.verify.typography import level
 
@@ -48,6 +50,8 @@ _PLAIN_HEADINGS = frozenset(
     ]
 )
 
+_SIGNED = re.compile(r"\s*[-\u2010-\u2015\u2212]\s*[\d.,]")
+
 
 class WordingCheck:
     """Whether a sentence only repeats what its quotes say."""
@@ -58,7 +62,8 @@ class WordingCheck:
         "A pass establishes that each sentence is a whole clause of one cited quote, word for word and in the same "
         "order; that only articles, an aside between commas or brackets, or another clause were left off, none with a "
         "negation or reservation in it; and that only words of the request were added, none of them a name, figure "
-        "or direction. It does not establish that the document is right. It never judges a paraphrase: there it is "
+        "or direction; and that a cell stands in a quoted table in that row and column, or in one quoted statement "
+        "with the words of both. It does not establish that the document is right. It never judges a paraphrase: there it is "
         "unsure."
     )
 
@@ -104,16 +109,15 @@ def _difference(laid: Alignment) -> str:
     return f" in the same order, with {added} from the request" if added else " in the same order, shortened"
 
 
-def _placed_cell(cell: Sentence, quoted: Sequence[TextBlock]) -> str | None:
+def _placed_cell(cell: Sentence, table: QuotedTable) -> str | None:
     """The cell that a quoted table has in the row and column of the given one; None where it has none such."""
-    rows = [block.cells for block in quoted if block.kind == "row"]
-    if not cell.frame and len(rows) > 1:
-        return next((row[0] for row in rows[1:] if _bare(row[0]) == _bare(cell.text)), None)
-    if len(cell.frame) != 2 or len(rows) < 2:
+    if not cell.frame:
+        return next((row[0] for row in table.rows if _bare(row[0]) == _bare(cell.text)), None)
+    if len(cell.frame) != 2:
         return None
     heading, name = (_bare(one) for one in cell.frame)
-    columns = [at for at, text in enumerate(rows[0]) if _bare(text) == heading]
-    of_name = [row for row in rows[1:] if _bare(row[0]) == name]
+    columns = [at for at, text in enumerate(table.head) if _bare(text) == heading]
+    of_name = [row for row in table.rows if _bare(row[0]) == name]
     if len(columns) != 1 or len(of_name) != 1 or len(of_name[0]) <= columns[0]:
         return None
     return of_name[0][columns[0]]
@@ -122,17 +126,19 @@ def _placed_cell(cell: Sentence, quoted: Sequence[TextBlock]) -> str | None:
 def _run_cell(cell: Sentence, cited: Sequence[Cited]) -> CheckResult:
     """A cell says something only together with its row and column: one sentence must hold all three.
 
-    In a quoted table it must stand in that row and that column.
+    In a quoted table it must stand in that row and that column, also where head and row are two quotes.
     """
-    for one in cited:
-        placed = _placed_cell(cell, blocks(one.quote.text))
-        if placed is not None and _bare(placed) == _bare(cell.text):
-            return CheckResult("pass", f"it stands in {one.quote.id}, in its row and column")
-        if placed is not None:
+    found = [
+        (table, placed) for table in quoted_tables(cited) if (placed := _placed_cell(cell, table)) is not None
+    ]
+    for table, placed in found:
+        if not _same_cell(placed, cell.text):
             where = " of ".join(f"“{heading}”" for heading in cell.frame)
-            return CheckResult("unsure", f"the table {one.quote.id} has “{placed}” under {where}")
+            return CheckResult("unsure", f"the table {table.evidence} has “{placed}” under {where}")
+    if found:
+        return CheckResult("pass", f"it stands in {found[0][0].evidence}, in its row and column")
     for one in cited:
-        for quoted in split_sentences(one.quote.text):
+        for quoted in _statements(one):
             have = {word_key(word) for word in folded_words(quoted)} | _PLAIN_HEADINGS
             framed = all(word_key(word) in have for heading in cell.frame for word in folded_words(heading))
             if not framed or any(token.reserves for token in tokens(quoted)):
@@ -142,3 +148,21 @@ def _run_cell(cell: Sentence, cited: Sequence[Cited]) -> CheckResult:
     frame = ", ".join(f"“{heading}”" for heading in cell.frame)
     together = f" together with {frame}" if frame else ""
     return CheckResult("unsure", f"no sentence of the quotes has the cell{together}; {NOT_IN_QUOTES}")
+
+
+def _same_cell(left: str, right: str) -> bool:
+    """Whether two cells have the same words; a dash before a number is its sign, not the mark of a list."""
+    return _bare(left) == _bare(right) and bool(_SIGNED.match(left)) == bool(_SIGNED.match(right))
+
+
+def _statements(one: Cited) -> tuple[str, ...]:
+    """What a quote says, piece by piece: its sentences, and each row of a table by itself."""
+    rows = csv_statements(one)
+    if rows:
+        return rows
+    found = blocks(one.quote.text)
+    if sum(block.kind == "row" for block in found) < 2:
+        return split_sentences(one.quote.text)
+    return tuple(
+        said for block in found for said in ((block.text,) if block.row else split_sentences(block.text))
+    )
