@@ -13,7 +13,7 @@ from leadline.research.extractive.phrases import COLUMNS, STATES
 from leadline.research.extractive.plain import plain
 from leadline.research.roles.purposes import EvidenceItem
 
-from . import company_share, further_folders, other_folders
+from . import company_share, further_folders, near_misses, other_folders
 from .case import Case
 from .drive import Answered, answer
 from .folder import OpenFolder, open_folder
@@ -48,12 +48,12 @@ Folders = dict[str, tuple[Path, Sequence[Case]]]
 def folders() -> Folders:
     """The folders that are at hand, each with its questions."""
     found: Folders = {
-        name: (_FOLDERS / name, cases)
+        name: (_FOLDERS / name, (*cases, *near_misses.FOLDERS.get(name, ())))
         for name, cases in {**other_folders.FOLDERS, **further_folders.FOLDERS}.items()
     }
     company = _company_share()
     if company:
-        cases = (*company_share.CASES, *further_folders.COMPANY)
+        cases = (*company_share.CASES, *further_folders.COMPANY, *near_misses.COMPANY)
         found = {"company-share": (company, cases), **found}
     return found
 

@@ -15,6 +15,7 @@ from functools import lru_cache
 from leadline.research.extractive.features import MONTHS, features
 from leadline.research.extractive.hints import folded, may_hold
 from leadline.research.extractive.kinds import (
+    about_matter,
     is_only_a_share,
     names_person,
     nearness,
@@ -59,6 +60,8 @@ _ENUMERATES = re.compile(
 )
 LISTED = 0.08
 """What an answer is worth more for each of two names, where names are asked for."""
+NARROWER = 0.1
+"""What an answer is worth less that is of a part of the time asked for."""
 OF_THE_TIME = 0.5
 """How much of an entry is its own when it is of the time asked for, and the rest stands over it."""
 FIGURES = frozenset({"date", "count", "money", "percent", "amount", "duration"})
@@ -195,18 +198,30 @@ def _fits(question: Question, passage: Passage) -> bool:
     """Whether a passage holds what is wanted; a heading only where it states a figure itself."""
     if passage.kind == "heading" and (question.wanted not in FIGURES or not re.search(r"\d", passage.text)):
         return False
-    return satisfies(question, passage.words, passage.lead if passage.kind == "row" else "")
+    words = passage.words
+    if passage.kind == "item" and question.wanted == "person":
+        words = about_matter(question, words)
+    return satisfies(question, words, passage.lead if passage.kind == "row" else "")
 
 
 def _has_matter(question: Question, passage: Passage, document: Document, subjects: frozenset[Term]) -> bool:
     """Whether anything but the name of a thing is answered: "what did the VLX-500 sell?" is not, by its payload."""
     if question.wanted not in ("any", "yesno") or question.overview:
         return True
-    telling = [term for term in question.strict if not term.is_entity and term not in subjects]
+    telling = [
+        term
+        for term in question.strict
+        if term not in subjects
+        and (not term.is_entity or (term.kind == "name" and not _is_called(document, term, question)))
+    ]
     general = [term for term in question.terms if not term.strict]
     if telling or not general:
         return True
     return any(max(_cover(question, term, passage, document)) > 0 for term in general)
+
+
+def _is_called(document: Document, term: Term, question: Question) -> bool:
+    return likeness(term, document.name, question.language, document.language) > 0
 
 
 def _is_the_time(question: Question, passage: Passage, document: Document) -> bool:
@@ -231,8 +246,8 @@ def _in_words(question: Question, term: Term, passage: Passage, document: Docume
     own = likeness(term, passage.words, question.language, document.language)
     if own == 0.0 and "size" in term.concepts and states_area(passage.words):
         return AMOUNT
-    if own == 0.0 and question.wanted == "money" and term.concepts & PRICED and states_money(passage.words):
-        return AMOUNT
+    if own == 0.0 and question.wanted == "money" and term.concepts & PRICED and len(question.strict) > 1:
+        return AMOUNT if states_money(passage.words) else 0.0
     return own
 
 
@@ -349,10 +364,21 @@ def worth(question: Question, match: Match) -> float:
         value -= 0.12
     if match.passage.kind == "answer":
         value += 0.1
+    if _is_narrower(question, f"{match.document.title}\n{text}"):
+        value -= NARROWER
     value -= 0.1 * _is_about_another(question, match.document)
     value += 0.08 * _is_about_it(question, match.document)
     value += 0.08 * _is_of_the_period(question, match.document)
     return value - 0.0001 * len(text)
+
+
+_PART_OF_YEAR = re.compile(r"(?<!\w)[QH][1-4](?:\s|/|-)?(?=(?:19|20)\d\d)")
+
+
+def _is_narrower(question: Question, text: str) -> bool:
+    """Whether a text speaks of a quarter where a whole year is asked for."""
+    periods = [term for term in question.strict if is_period(term)]
+    return bool(periods) and all(term.kind == "year" for term in periods) and bool(_PART_OF_YEAR.search(text))
 
 
 def _is_about_another(question: Question, document: Document) -> bool:

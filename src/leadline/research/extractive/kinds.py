@@ -10,7 +10,7 @@ from leadline.research.extractive.language import Language, word_set
 from leadline.research.extractive.matching import likeness
 from leadline.research.extractive.question import Question, Term, Wanted
 from leadline.research.extractive.tokens import Token, is_year, tokens
-from leadline.research.sources.dates import dates_in
+from leadline.research.sources.dates import MONTH_NUMBERS, dates_in
 
 _MONEY = re.compile(
     r"[$€£¥]\s?\d|(?<!\w)(?:EUR|USD|GBP|JPY|CHF|CNY|RMB|US\$|CAD|AUD|SEK|NOK|DKK|PLN|KRW|INR)\s?\d|\d[\d.,]*\s?(?:[kKmMbB]n?\s?|[千万亿億]\s?)?"
@@ -59,6 +59,17 @@ _WHEN = re.compile(
     r"janvier|février|mars|avril|juin|juillet|août|septembre|octobre|novembre|décembre|lunes|martes|miércoles|jueves|"
     r"viernes|sábado|domingo|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre)(?!\w)"
     r"|(?:day|week|month|year|tag|woche|monat|jour|semaine|mois|día|semana|mes) \d|[年月日时時点曜]|周[一二三四五六日]|星期",
+    re.IGNORECASE,
+)
+_ONCE = re.compile(
+    r"^\W*(?:when|wann|quand|cuándo)\s+(?:was|were|did|wurden?|war|waren|hat|a|ont|fue|fueron)(?!\w)",
+    re.IGNORECASE,
+)
+"""Asks when something happened: no length of time and no time of the day answers."""
+_IN_A_YEAR = re.compile(
+    rf"(?<!\w)(?:{'|'.join(name for name in MONTH_NUMBERS if name not in ('may', 'mar', 'mai'))}|[qh][1-4]|may \d|\d may|"
+    r"spring|summer|autumn|winter|christmas|easter|frühling|sommer|herbst|weihnachten|ostern|printemps|été|automne|hiver|"
+    r"primavera|verano|otoño|invierno|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)(?!\w)|[年月]",
     re.IGNORECASE,
 )
 _OFTEN = re.compile(
@@ -128,6 +139,8 @@ def _holds(wanted: Wanted, question: Question, text: str, head: str) -> bool:
     if wanted == "percent":
         return bool(_PERCENT.search(body)) or has_number(question, body)
     if wanted == "date":
+        if _ONCE.search(question.text):
+            return bool(dates_in(body) or _IN_A_YEAR.search(body))
         return bool(dates_in(body) or _WHEN.search(body) or _DURATION.search(body))
     if wanted == "duration":
         return any(one.search(body) for one in (_DURATION, _CLOCK, _AT_ONCE, _NUMBERED_TIME))
@@ -146,6 +159,11 @@ def _holds(wanted: Wanted, question: Question, text: str, head: str) -> bool:
 
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_a-z])|(?<=[。！？])")
+
+
+def about_matter(question: Question, text: str) -> str:
+    """The sentences of a text that speak of the matter of a question, as one text."""
+    return " ".join(_with_matter(question, text))
 
 
 def _with_matter(question: Question, text: str) -> list[str]:
@@ -202,7 +220,7 @@ def _counts_something(question: Question, text: str) -> bool:
     if _NUMBER_WORD.search(text):
         return True
     for at, token in enumerate(row):
-        if token.kind != "number" or is_year(token):
+        if token.kind != "number" or is_year(token) or _ranks(row, at):
             continue
         following = row[at + 1].text if at + 1 < len(row) else ""
         stretch = text[max(0, token.start - 4) : token.end + 2]
@@ -232,7 +250,7 @@ _AREA = re.compile(
 
 
 def states_area(text: str) -> bool:
-    """Whether a text holds the size of a surface."""
+    """Whether a text holds the size of a surface or of data."""
     return bool(_AREA.search(text))
 
 
@@ -260,12 +278,24 @@ def nearness(question: Question, text: str) -> float:
     }
     best = 0.0
     for at, token in enumerate(row):
-        if not _is_number(token) or token.text in asked or is_year(token):
+        if not _is_number(token) or token.text in asked or is_year(token) or _ranks(row, at):
+            continue
+        if question.wanted == "count" and at + 1 < len(row) and row[at + 1].text == "%":
             continue
         counts_other = at + 1 < len(row) and _counts(row[at + 1], question)
         usable = [place for place in places if place > at or not counts_other or at + 1 in places]
         best = max([best, *(1.0 - 0.2 * (abs(place - at) - 1) for place in usable)])
     return best
+
+
+_RANKING = frozenset(
+    ["top", "phase", "cycle", "level", "series", "step", "stage", "version", "no", "nr", "page"]
+)
+
+
+def _ranks(row: Sequence[Token], at: int) -> bool:
+    """Whether a number only ranks or names: the 3 of "top 3", the 2 of "phase 2"."""
+    return at > 0 and row[at - 1].text in _RANKING
 
 
 _PLURAL = re.compile(rf"(?!one|ein|un|half|halbe)(?:{_SPELLED})", re.IGNORECASE)

@@ -126,10 +126,17 @@ class Library:
         """Whether a name is what the whole collection is about, so that a document need not repeat it."""
         if term.kind not in ("name", "word", "cjk") or term.concepts or term.surface.isupper():
             return False
-        titled = sum(likeness(term, one.heading, language) > 0 for one in self.documents)
+        is_name = term.surface[:1].isupper()
+        titled = len(
+            {
+                one.title
+                for one in self.documents
+                if likeness(term, one.heading if is_name else one.name, language) > 0
+            }
+        )
         if self.total <= 2:
             return titled > 0
         if titled >= max(MIN_SHARING, self.total / 4):
             return True
         opened = sum(likeness(term, one.opening, language) > 0 for one in self.documents)
-        return term.surface[:1].isupper() and opened >= max(MIN_SHARING, self.total / 2)
+        return is_name and opened >= max(MIN_SHARING, self.total / 2)

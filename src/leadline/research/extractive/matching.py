@@ -100,7 +100,7 @@ def likeness(term: Term, text: str, language: Language, document: Language | Non
     if term.kind in ("year", "number"):
         return _number(term, found, text)
     if term.kind == "pair":
-        return _pair(term, found)
+        return _pair(term, found, text)
     if term.kind == "cjk" or _DENSE.match(term.text):
         return _characters(term, found)
     return _word(term, found, language, document or language)
@@ -132,13 +132,27 @@ def _value(digits: str) -> float:
     return float(digits.replace(",", "."))
 
 
-def _pair(term: Term, found: Features) -> float:
+def _pair(term: Term, found: Features, text: str) -> float:
     if term.text in found.pairs:
         return SAME
     word, _, designator = term.text.rpartition(" ")
-    if designator.isdigit() and word in found.stems and designator in found.numbers:
+    if designator.isdigit() and word in found.stems and _in_run(word, int(designator), text):
         return COMPOUND
     return SAME if (word + designator) in found.codes else 0.0
+
+
+@lru_cache(maxsize=4096)
+def _in_run(word: str, designator: int, text: str) -> bool:
+    """Whether a text names a thing among several of its kind: week 3 in "weeks 2-4" or "weeks 1, 2 and 3"."""
+    for match in re.finditer(
+        rf"(?<!\w){re.escape(word)}\w*\s+(\d+(?:\s*(?:,|and|und|et|y|&|-|–|to|bis)\s*\d+)+)",
+        text,
+        re.IGNORECASE,
+    ):
+        numbers = [int(one) for one in re.findall(r"\d+", match[1])]
+        if designator in numbers or (len(numbers) == 2 and numbers[0] <= designator <= numbers[1]):
+            return True
+    return False
 
 
 def _word(term: Term, found: Features, language: Language, document: Language) -> float:

@@ -129,6 +129,10 @@ _PASSIVE = re.compile(
 )
 _SINCE = re.compile(r"(?:since|seit|depuis|desde|自|从)\s*(?:q[1-4]\s*)?((?:19|20)\d{2})(?!.*(?:19|20)\d{2})|((?:19|20)\d{2})\s*年?\s*(?:以来|から)(?!.*(?:19|20)\d{2})", re.IGNORECASE)  # fmt: skip
 _NUMBERED = re.compile(r"(?<![\w.,-])\d{1,3}-\d{1,4}(?![\w%-]|\s*(?:%|percent|prozent))")
+_IN_MAY = re.compile(
+    r"(?:(?:in|of|since|until|till|by|from|before|after|during|late|early|mid|next|last|this)\s+|\d\s+)May(?!\w)|(?<!^)May\s+\d"
+)
+"""The month, which but for its capital is a word that says nothing."""
 _YEAR = re.compile(r"(?<![\d.,])(?:19|20)\d{2}(?![\d%])")
 _MONEY = frozenset({"price", "revenue", "profit", "salary", "budget", "cash", "refund", "valuation", "loss"})
 _HIRAGANA = re.compile(r"[\u3040-\u309f]+")
@@ -140,7 +144,9 @@ def read_question(text: str) -> Question:
     """The terms of a question and the kind of answer it wants."""
     language = language_of(text)
     terms, frame = _terms(text, language)
-    terms = (*_with_general_verb(text, terms), *_measures(text, language))
+    if not (_MANNER.match(text) and _wanted(text, terms) == "any"):
+        terms = _with_general_verb(text, terms)
+    terms = (*_of_measure(text, terms), *_measures(text, language))
     span = _span(text)
     if span:
         terms = tuple(term for term in terms if term.kind != "year" and not _TREND.fullmatch(term.surface))
@@ -199,6 +205,22 @@ def _measures(text: str, language: Language) -> list[Term]:
     return [Term(word, found[1], "soft", stem(word, language), concepts_of(word, language))]
 
 
+_MANNER = re.compile(r"\W*(?:how|why|wie|warum|comment|pourquoi|cómo|por qué)(?!\w)", re.IGNORECASE)
+"""Asks by what means something is done: then the verb is the matter."""
+_OF_A_NOUN = re.compile(r"(?:how|wie) (\w+) (?:a|an|ein|eine|einen) (?=\w)", re.IGNORECASE)
+
+
+def _of_measure(text: str, terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    """The terms with the adjective of "how heavy a load" as a soft one: it only says that a figure is wanted."""
+    found = _OF_A_NOUN.search(text)
+    if found is None:
+        return terms
+    return tuple(
+        Term(one.text, one.surface, "soft", one.stem, one.concepts) if one.surface == found[1] else one
+        for one in terms
+    )
+
+
 def _with_general_verb(text: str, terms: tuple[Term, ...]) -> tuple[Term, ...]:
     """The participle that closes "when must reports be sealed?" as a soft term: a document may say it otherwise.
 
@@ -245,6 +267,8 @@ def _span(text: str) -> TimeSpan | None:
 
 def _terms(text: str, language: Language) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
     numbered = [Term(one, one, "code", one) for one in _NUMBERED.findall(text)]
+    if language == "en" and _IN_MAY.search(text):
+        numbered.append(Term("may_month", "May", "name", "may_month", frozenset({"may"})))
     text = with_codes(_NUMBERED.sub(" ", text))
     row = tokens(text)
     folded = [token.text for token in row]
@@ -332,7 +356,10 @@ def _sort_in(
 
 
 def _is_one_of(role: Role, word: str, language: Language) -> bool:
-    return word in word_set(role, language) or stem(word, language) in stem_set(role, language)
+    """Whether a word plays a role; by its stem alone only where it means nothing of its own, as "manager" does."""
+    if word in word_set(role, language):
+        return True
+    return not concepts_of(word, language) and stem(word, language) in stem_set(role, language)
 
 
 def _cjk_terms(run: str, language: Language) -> list[Term]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from leadline.research.extractive.alike import alike
-from leadline.research.extractive.answer import Match, answers_in, is_about, ranked, worth
+from leadline.research.extractive.answer import Match, answers_in, is_about, is_period, ranked, worth
 from leadline.research.extractive.changes import changes
 from leadline.research.extractive.facets import sub_questions
 from leadline.research.extractive.kinds import names_person, nearness
@@ -18,7 +18,7 @@ from leadline.research.extractive.relative import resolved
 from leadline.research.extractive.spelling import respelled
 from leadline.research.extractive.superlatives import asks_extreme, extreme_row
 from leadline.research.sources.dates import dates_in
-from leadline.research.sources.versions import DocInfo, Version, relate_versions
+from leadline.research.sources.versions import DocInfo, Version, relate_versions, same_series
 
 MAX_QUOTES = 4
 MAX_ROWS = 12
@@ -104,7 +104,7 @@ def _answer(
     extreme = extreme_row(question, pool)
     if asks_extreme(question) and sum(one.passage.kind == "row" for one in pool) > 1:
         pool = [one for one in pool if one.passage.kind != "row"]
-    best = [extreme] if extreme else _best(question, pool, documents)
+    best = [extreme] if extreme else _best(question, _latest_issues(question, pool), documents)
     chosen: list[Chosen] = []
     for match in with_rows_together(best):
         chosen.extend(quoted(match, apart=_is_one_of_several(match, best)))
@@ -114,6 +114,32 @@ def _answer(
                 if not alike(before.passage.text, match.passage.text):
                     chosen.extend(quoted_as_older(before))
     return chosen
+
+
+def _latest_issues(question: Question, pool: list[Match]) -> list[Match]:
+    """The answers without those of earlier issues of a periodical of which a later one answers as well.
+
+    Only where the question names no time: each issue stays true of its own.
+    """
+    if any(is_period(term) for term in question.terms):
+        return pool
+    best: dict[str, Match] = {}
+    for match in ranked(question, pool):
+        best.setdefault(match.document.source, match)
+    outdone = {
+        one.document.source
+        for one in best.values()
+        for other in best.values()
+        if _is_later_issue(other, one) and worth(question, other) >= worth(question, one) - CLOSE_ABROAD
+    }
+    return [one for one in pool if one.document.source not in outdone]
+
+
+def _is_later_issue(one: Match, other: Match) -> bool:
+    mine, theirs = one.document.dated, other.document.dated
+    if mine is None or theirs is None or mine.date <= theirs.date:
+        return False
+    return same_series(_info(one.document), _info(other.document))
 
 
 def with_rows_together(matches: Sequence[Match]) -> list[Match]:

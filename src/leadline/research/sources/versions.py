@@ -77,6 +77,12 @@ _PERIODIC = re.compile(
     r"报告|纪要|记录|通讯|简报|报表|日历|報告|議事録|会報|予定",
     re.IGNORECASE,
 )
+_OF_A_MEETING = re.compile(
+    r"minutes|newsletter|bulletin|protokoll|niederschrift|rundbrief|compte[- ]rendu|procès[- ]verbal|acta(?!\w)|boletín|"
+    r"纪要|会议记录|简报|議事録|会報",
+    re.IGNORECASE,
+)
+"""Titles of what tells of one occasion, so that its date alone sets it apart from another of the same title."""
 _TITLE_WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _CJK_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")
 _NOT_CORE = frozenset(
@@ -210,7 +216,11 @@ class _Reading:
 
     @cached_property
     def periods(self) -> frozenset[str]:
-        return frozenset(date.iso for date in dates_in(self.title))
+        """The dates in its title; of minutes and the like without one, the date of the document."""
+        titled = frozenset(date.iso for date in dates_in(self.title))
+        if titled or self.dated is None or not _OF_A_MEETING.search(self.title):
+            return titled
+        return frozenset({self.dated.date})
 
     @cached_property
     def is_issue(self) -> bool:

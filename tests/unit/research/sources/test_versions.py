@@ -82,3 +82,23 @@ def test_versions_are_found_in_other_languages() -> None:
     new = document("2.md", "# 参观须知\n\n2026年2月1日起施行。本须知取代2023年的参观须知。\n\n成人票：40元。")
     (found,) = relate_versions([old, new])
     assert (found.newer, found.older) == ("2.md", "1.md")
+
+
+def test_minutes_of_the_same_title_are_a_series_by_their_dates() -> None:
+    first = document("a.md", "# Minutes of the Annual Meeting\n\nHeld on 9 May 2023\n\n1. The fee is EUR 4.")
+    second = document(
+        "b.md", "# Minutes of the Annual Meeting\n\nHeld on 14 May 2024\n\n1. The fee is EUR 5."
+    )
+    assert relate_versions([first, second]) == []
+    assert same_series(first, second)
+
+
+def test_an_amendment_is_newer_than_the_contract_that_it_changes() -> None:
+    contract = document(
+        "c.md", "# Contrato de arrendamiento - Calle Mayor 8\n\nFirmado el 2 de mayo de 2023 entre A y B."
+    )
+    annex = document(
+        "d.md", "# Anexo al contrato de arrendamiento - Calle Mayor 8\n\nFirmado el 28 de abril de 2025."
+    )
+    (found,) = relate_versions([contract, annex])
+    assert (found.newer, found.older) == ("d.md", "c.md")
