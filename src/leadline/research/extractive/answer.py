@@ -20,6 +20,7 @@ from leadline.research.extractive.kinds import (
     names_person,
     nearness,
     new_names,
+    permits,
     satisfies,
     states_area,
     states_money,
@@ -205,7 +206,10 @@ def _fits(question: Question, passage: Passage) -> bool:
 
 
 def _has_matter(question: Question, passage: Passage, document: Document, subjects: frozenset[Term]) -> bool:
-    """Whether anything but the name of a thing is answered: "what did the VLX-500 sell?" is not, by its payload."""
+    """Whether anything but the name of a thing is answered: "what did the VLX-500 sell?" is not, by its payload.
+
+    Nor is "does the firm own boats?" by any sentence about boats: it has to own, allow, forbid or deny something.
+    """
     if question.wanted not in ("any", "yesno") or question.overview:
         return True
     telling = [
@@ -215,7 +219,9 @@ def _has_matter(question: Question, passage: Passage, document: Document, subjec
         and (not term.is_entity or (term.kind == "name" and not _is_called(document, term, question)))
     ]
     general = [term for term in question.terms if not term.strict]
-    if telling or not general:
+    if not general or (telling and (question.wanted == "any" or len(telling) > 1)):
+        return True
+    if question.wanted == "yesno" and telling and permits(passage.words, question.language):
         return True
     return any(max(_cover(question, term, passage, document)) > 0 for term in general)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from leadline.research.extractive.concepts import concepts_of
+from leadline.research.extractive.features import features
 from leadline.research.extractive.language import Language, word_set
 from leadline.research.extractive.matching import likeness
 from leadline.research.extractive.question import Question, Term, Wanted
@@ -237,6 +238,18 @@ def number_words(text: str) -> tuple[str, ...]:
         re.IGNORECASE,
     )
     return tuple(sorted(word.casefold() for word in (*spelled, *_NUMBER_WORD.findall(text))))
+
+
+_DENIES = re.compile(
+    r"(?<!\w)(?:not|no|never|none|nobody|nothing|without|cannot|yes|nicht|kein\w*|nie|niemals|ohne|ja|nein|pas|aucune?|"
+    r"jamais|sans|oui|non|nunca|ningún|ninguna|sin|sí)(?!\w)|n't|不|没有|无|はい|いいえ|ません|ない|できます",
+    re.IGNORECASE,
+)
+
+
+def permits(text: str, language: Language) -> bool:
+    """Whether a text allows, forbids, affirms or denies something."""
+    return bool(_DENIES.search(text)) or "allow" in features(text, language).concepts
 
 
 def states_money(text: str) -> bool:
