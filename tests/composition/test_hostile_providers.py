@@ -70,10 +70,17 @@ class Ran:
 
 
 async def turn(
-    home: Path, *replies: Behaviour | str, attempts: int = 1, tools: Sequence[Callable[..., object]] = ()
+    home: Path,
+    *replies: Behaviour | str,
+    attempts: int = 1,
+    tools: Sequence[Callable[..., object]] = (),
+    settings: str = "{}",
 ) -> Ran:
     ran, patch = Ran(), home.with_name("patch.yml")
-    patch.write_text(f"- {{id: loop, merge: {{retry: {{attempts: {attempts}, first_s: 0.01}}}}}}\n")
+    patch.write_text(
+        f"- {{id: loop, merge: {{retry: {{attempts: {attempts}, first_s: 0.01}}}}}}\n"
+        f"- {{id: models, merge: {{providers: {{local: {{settings: {settings}}}}}}}}}\n"
+    )
     async with ProviderServer(replies) as server:
         app = Leadline(
             profile="headless", model="local/m", base_url=server.base_url, home=home, patches=[patch]
@@ -273,6 +280,19 @@ async def test_an_answer_that_no_log_could_hold_is_a_typed_failure(home: Path, r
     assert [one.as_(RequestEnded).state for one in ran.session.logged if one.type == RequestEnded.TYPE] == [
         "error"
     ]
+
+
+async def test_a_stream_that_never_ends_a_line_holds_up_nobody(home: Path) -> None:
+    ran = await turn(home, Behaviour("raw", message="data: " + "x" * 70_000_000))
+    assert isinstance(ran.failure, Stop)
+    assert "an event that does not end" in ran.failure.message
+
+
+async def test_a_stream_that_only_keeps_the_line_open_ends_at_the_total_limit(home: Path) -> None:
+    slow = Behaviour("slow_success", text="x" * 500, chunk_chars=1, delay_s=0.02)
+    ran = await turn(home, slow, settings="{total_timeout_s: 0.4}")
+    assert isinstance(ran.failure, Stop)
+    assert "was not complete after 0.4 s" in ran.failure.message
 
 
 async def test_an_answer_of_megabytes_arrives(home: Path) -> None:

@@ -93,7 +93,7 @@ async def test_five_children_of_one_message_all_run_beside_other_sessions(home: 
     ):
 
         async def delegate(args: dict[str, int], call: ToolInvocation) -> str:
-            parent = app.ctx.get(Agents).get(call.agent_id)
+            parent = app.ctx.get(Agents).get(call.agent_id or "")
             return (await delegated(app, parent, f"child {args['n']}"))[1].output
 
         schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
@@ -109,4 +109,6 @@ async def test_five_children_of_one_message_all_run_beside_other_sessions(home: 
         assert [m.content for m in conversation if isinstance(m, ToolMessage)] == [
             f"child {n}" for n in range(5)
         ]
-        assert isinstance(conversation[-1], AssistantMessage) and conversation[-1].text == "all done"
+        last = conversation[-1]
+        assert isinstance(last, AssistantMessage)
+        assert last.text == "all done"

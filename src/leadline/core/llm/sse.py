@@ -28,7 +28,8 @@ class SseDecoder:
 
     def __init__(self) -> None:
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
-        self._line = ""
+        self._line: list[str] = []
+        self._pending = 0
         self._at_start = True
         self._after_cr = False
         self._data: list[str] = []
@@ -48,7 +49,13 @@ class SseDecoder:
             text = text.removeprefix("\n")
         if text.endswith("\r"):
             self._after_cr = True
-        *lines, self._line = _LINE_END.split(self._line + text)
+        *lines, rest = _LINE_END.split(text)
+        self._pending += len(text)
+        if lines:
+            lines[0] = "".join(self._line) + lines[0]
+            self._line.clear()
+        if rest:
+            self._line.append(rest)
         events: list[SseEvent] = []
         for line in lines:
             if line:
@@ -56,6 +63,11 @@ class SseDecoder:
             elif (event := self._dispatch()) is not None:
                 events.append(event)
         return events
+
+    @property
+    def pending(self) -> int:
+        """Characters that have come since the last event was dispatched."""
+        return self._pending
 
     @property
     def residue(self) -> bool:
@@ -74,5 +86,5 @@ class SseDecoder:
 
     def _dispatch(self) -> SseEvent | None:
         data, event = self._data, self._event
-        self._data, self._event = [], ""
+        self._data, self._event, self._pending = [], "", sum(map(len, self._line))
         return SseEvent("\n".join(data), event or "message", self._id) if data else None

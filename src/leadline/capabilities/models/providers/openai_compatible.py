@@ -237,9 +237,16 @@ class _Exchange:
 
     def _taken(self, data: bytes | Wait) -> list[StreamEvent]:
         if isinstance(data, Wait):
+            if data.code == "TIMEOUT" and self._clock.monotonic() >= self._deadline:
+                limit = f"{self._profile.total_timeout_s:g} s"
+                data = Wait("TIMEOUT", f"the answer was not complete after {limit}")
             return self._decoder.cut(data)
         if not data:
             return self._decoder.close()
+        if self._sse.pending > _BODY_LIMIT:
+            return self._decoder.cut(
+                Wait("MALFORMED_RESPONSE", "the stream holds an event that does not end")
+            )
         return [event for part in self._sse.feed(data) for event in self._decoder.feed(part.data, part.event)]
 
     async def _drain(self) -> None:
