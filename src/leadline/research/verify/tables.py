@@ -57,7 +57,7 @@ def _apart(head: Cited, body: Cited) -> QuotedTable | None:
     """The table of two quotes, the first with its head and the second with rows further down."""
     if head.quote.source != body.quote.source or head.quote.snapshot != body.quote.snapshot:
         return None
-    if head.quote.end > body.quote.start or not (_is_intact(head) and _is_intact(body)):
+    if not (_is_intact(head) and _is_intact(body)):
         return None
     rows = _csv_apart(head, body) if records_of(head) else _lines_apart(head, body)
     if len(rows) < 2:

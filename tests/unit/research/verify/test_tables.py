@@ -177,6 +177,8 @@ def test_what_is_not_one_table_bears_no_cell(make_world: Maker, document: str, h
         pytest.param(f"Sales of 2023\n{CSV_HEAD}\n{SOUTH}\n", id="head-not-first"),
         pytest.param(f"Region,1999,2000,State\n{CSV_HEAD}\n{SOUTH}\n", id="another-head-first"),
         pytest.param(f"{CSV_HEAD}\n{SOUTH},x\n", id="row-cut-off"),
+        pytest.param(f"{CSV_HEAD},Q\n{SOUTH},x\n", id="head-and-row-cut-off"),
+        pytest.param(f"Q,{CSV_HEAD}\nNot the {SOUTH},x\n", id="begins-cut-off"),
         pytest.param(f'{CSV_HEAD}\nNorth,1,2,"as follows:\n{SOUTH}\nend"\n', id="within-a-cell"),
         pytest.param(f"{SOUTH}\n{CSV_HEAD}\n", id="row-above-head"),
     ],
@@ -193,9 +195,10 @@ def test_plain_text_with_commas_is_no_table(make_world: Maker) -> None:
     assert _supported(verdicts)[1:] == [False] * 3
 
 
-def test_the_head_of_another_document_bears_no_cell(make_world: Maker) -> None:
+@pytest.mark.parametrize("other", [OTHER, SPECS.replace("8h", "9h"), f"{SPECS}\nMore."])
+def test_the_head_of_another_document_bears_no_cell(make_world: Maker, other: str) -> None:
     row = ("Battery", "8h Li-ion", "11h LFP")
-    verdicts = _judged(make_world, ((SPECS, BATTERY), (OTHER, HEAD)), SPEC_HEADER, row)
+    verdicts = _judged(make_world, ((SPECS, BATTERY), (other, HEAD)), SPEC_HEADER, row)
     assert _supported(verdicts)[1:] == [False, False]
 
 
@@ -210,13 +213,18 @@ def test_a_cell_that_another_cited_table_has_otherwise_is_not_supported(
 
 
 def test_words_of_a_table_scattered_over_its_rows_bear_no_cell(make_world: Maker) -> None:
-    verdicts = _judged(
-        make_world,
-        ((SPECS, f"{HEAD}\n{RULE}\n{PAYLOAD}\n{BATTERY}"),),
-        ("", "Spec VLX-400"),
-        ("Battery", "11h LFP"),
-    )
+    document = f"{HEAD}\n{RULE}\n{BATTERY}"
+    verdicts = _judged(make_world, ((document, document),), ("", "Spec VLX-400"), ("Battery", "11h LFP"))
     assert _supported(verdicts) == [True, False]
+
+
+def test_a_row_of_csv_is_no_head(make_world: Maker) -> None:
+    document = f"{CSV_HEAD}\nNorth,12,450,open\n{SOUTH}\n"
+    quotes = ((document, f"North,12,450,open\n{SOUTH}"),)
+    verdicts = _judged(
+        make_world, quotes, ("North", "12", "450", "open"), ("South", "7", "981", "final"), CSV
+    )
+    assert _supported(verdicts) == [True, False, False, False]
 
 
 def test_a_head_that_denies_something_costs_no_cell_its_verdict(make_world: Maker) -> None:
