@@ -9,9 +9,12 @@ which a reader can mend by compressing the bundle as a whole.
 from __future__ import annotations
 
 import io
+import os
+import stat
 import struct
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +30,7 @@ _DATE = (1 << 5) | 1  # 1980-01-01, the first day that the format knows
 _VERSION = 20
 _MADE_BY_UNIX = (3 << 8) | _VERSION
 _ATTRIBUTES = 0o100644 << 16
-_CHUNK = 1 << 20
+_WITHOUT_WAITING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 class BundleError(LeadlineError):
@@ -124,21 +127,32 @@ def is_safe_name(name: str) -> bool:
     return all(part not in ("", ".", "..") for part in name.split("/"))
 
 
-def unpack(path: Path) -> dict[str, bytes]:
+def read_bytes(path: Path) -> bytes:
+    """The bytes of what may be a bundle, read once, so that all that is said of it is said of the same bytes.
+
+    Raises:
+        NotABundle: no ordinary file; a device or a pipe could go on without end.
+        BundleTooLarge: larger than this program will read.
+        OSError: the file cannot be read.
+    """
+    with os.fdopen(os.open(path, _WITHOUT_WAITING), "rb") as file:
+        info = os.fstat(file.fileno())
+        if not stat.S_ISREG(info.st_mode):
+            raise NotABundle(path, "it is no ordinary file")
+        if info.st_size > MAX_BUNDLE_BYTES:
+            raise BundleTooLarge(
+                f"{path}: {info.st_size} bytes, more than {MAX_BUNDLE_BYTES}; this program does not read it"
+            )
+        return file.read(MAX_BUNDLE_BYTES + 1)
+
+
+def unpack(raw: bytes, path: Path) -> dict[str, bytes]:
     """The members of an archive, every byte of which has been accounted for.
 
     Raises:
-        NotABundle: no ZIP file, or one without a manifest.
-        BundleTooLarge: larger than this program will read.
+        NotABundle: no ZIP file, or one without a manifest; `path` is named.
         DamagedArchive: it was a bundle, but its bytes are not those that its members give.
-        OSError: the file cannot be read.
     """
-    size = path.stat().st_size
-    if size > MAX_BUNDLE_BYTES:
-        raise BundleTooLarge(
-            f"{path}: {size} bytes, more than {MAX_BUNDLE_BYTES}; this program does not read it"
-        )
-    raw = path.read_bytes()
     try:
         members = _members(raw)
     except (
@@ -172,7 +186,11 @@ def _members(raw: bytes) -> dict[str, bytes] | None:
             return None
         problems = [f"the member name {name!r} is not allowed" for name in names if not is_safe_name(name)]
         problems += (
-            [f"the member {name} is there twice" for name in sorted({n for n in names if names.count(n) > 1})]
+            [
+                f"the member {name} is there twice"
+                for name, count in sorted(Counter(names).items())
+                if count > 1
+            ]
             if len(names) <= MAX_MEMBERS
             else [f"it has {len(names)} members, more than {MAX_MEMBERS}"]
         )

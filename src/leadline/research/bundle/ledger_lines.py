@@ -42,7 +42,7 @@ def read_events(member: bytes) -> tuple[tuple[Event, ...], tuple[str, ...]]:
             kind = _TYPES.get(read.type)
             if kind is not None:
                 events.append(_event(kind, read))
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             problems.append(f"ledger line {number}: {error}")
             continue
         if before is not None and read.seq <= before[0]:

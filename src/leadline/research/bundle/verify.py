@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from leadline.research.bundle.archive import DamagedArchive, NotABundle, unpack
+from leadline.research.bundle.archive import DamagedArchive, NotABundle, read_bytes, unpack
 from leadline.research.bundle.ledger_lines import read_events
 from leadline.research.bundle.manifest import (
     FORMAT,
@@ -72,17 +72,18 @@ def verify_bundle(path: Path, expect: str | None = None) -> Verification:
         BundleTooLarge: it is larger than this program reads.
         OSError: it cannot be read.
     """
-    digest = _file_digest(path)
+    raw = read_bytes(path)
+    digest = hashlib.sha256(raw).hexdigest()
     problems: list[str] = []
     if expect is not None and expect.strip().lower().removeprefix("sha256:") != digest:
         problems.append(f"the digest is {digest}, not the expected {expect.strip()}")
     try:
-        members = unpack(path)
+        members = unpack(raw, path)
     except DamagedArchive as error:
         return Verification(digest, (*problems, *error.problems))
     try:
         manifest = msgspec.json.decode(members.get(MANIFEST, b""), type=Manifest)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         return Verification(digest, (*problems, f"{MANIFEST} cannot be read: {error}"))
     if manifest.format != FORMAT:
         raise NotABundle(path, f"its manifest is of the format {manifest.format!r}")
@@ -90,7 +91,7 @@ def verify_bundle(path: Path, expect: str | None = None) -> Verification:
     if manifest.version != FORMAT_VERSION:
         problems.append(
             f"it is in bundle format {manifest.version}; this program re-checks format {FORMAT_VERSION} only, so that "
-            "nothing beyond the hashes was checked. Verify it with a newer Leadline."
+            f"nothing beyond the hashes was checked. Verify it with {_other_version(manifest.version)} Leadline."
         )
         return Verification(digest, tuple(problems), manifest.run, manifest.status)
     content = _Content(manifest, members)
@@ -100,9 +101,8 @@ def verify_bundle(path: Path, expect: str | None = None) -> Verification:
     )
 
 
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _other_version(version: int) -> str:
+    return "a newer" if version > FORMAT_VERSION else "an older"
 
 
 def _manifest_problems(manifest: Manifest, members: Mapping[str, bytes]) -> list[str]:

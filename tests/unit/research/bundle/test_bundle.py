@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 import struct
 import zipfile
@@ -184,6 +185,14 @@ def test_another_zip_file_is_not_a_bundle(tmp_path: Path) -> None:
         verify_bundle(path)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes are not in the file system here")
+def test_what_could_be_read_without_end_is_not_a_bundle(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), Path("/dev/null")):
+        with pytest.raises(NotABundle, match="no ordinary file"):
+            verify_bundle(path)
+
+
 def test_a_missing_file_is_an_error_of_its_own(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         verify_bundle(tmp_path / "none")
@@ -349,6 +358,24 @@ def test_a_verdict_of_a_person_is_shown_as_recorded(pump: Any, tmp_path: Path) -
 def test_what_a_newer_program_wrote_is_said_to_be_unchecked(bundle: Path, change: dict[str, Any]) -> None:
     problems = verify_bundle(_repacked(bundle, _members(bundle), **change)).problems
     assert any("this program" in one for one in problems)
+
+
+@pytest.mark.parametrize(("version", "advice"), [(0, "an older Leadline"), (7, "a newer Leadline")])
+def test_a_bundle_of_another_format_names_the_program_that_reads_it(
+    bundle: Path, version: int, advice: str
+) -> None:
+    problems = verify_bundle(_repacked(bundle, _members(bundle), version=version)).problems
+    assert any(f"format {version};" in one and advice in one for one in problems)
+
+
+def test_members_nested_without_end_do_not_hold(bundle: Path) -> None:
+    members = _members(bundle)
+    deep = b'{"type":' * 100_000
+    ledger = members["ledger.jsonl"] + b'{"type":"research/noted","data":%s}\n' % (b'{"text":' * 100_000)
+    problems = verify_bundle(_repacked(bundle, {**members, "ledger.jsonl": ledger})).problems
+    assert any("ledger line" in one for one in problems)
+    bundle.write_bytes(b"".join(pack({**members, MANIFEST: deep})))
+    assert any("cannot be read" in one for one in verify_bundle(bundle).problems)
 
 
 def test_a_failed_run_without_a_draft_makes_a_bundle_that_holds(make_world: Maker, tmp_path: Path) -> None:
