@@ -56,9 +56,12 @@ _POINTS_BACK = re.compile(
 """A sentence that begins by pointing at what was named before it."""
 _QUARTER = re.compile(r"[qh][1-4]")
 _ENUMERATES = re.compile(
-    r"^\W*(?:which|list|name|welche[nrs]?|nenne|quels|quelles|qué|cuáles)(?!\w)|哪些|どの|どんな",
+    r"^\W*(?:which\s\w+s\s(?:are|were|do|does|did|have|has|can|take|took)|list|name|welche\s\w+[en]\s|nenne|liste[zr]?|"
+    r"quels|quelles|qué\s\w+s\s|cuáles)(?!\w)|哪些|どんな",
     re.IGNORECASE,
 )
+HEADED = 0.2
+"""What a list is worth more whose heading is what the question asks for."""
 LISTED = 0.08
 """What an answer is worth more for each of two names, where names are asked for."""
 NARROWER = 0.1
@@ -362,7 +365,9 @@ def worth(question: Question, match: Match) -> float:
         value += 0.15
     if question.wanted in ("count", "amount", "money", "percent"):
         value += 0.12 * nearness(question, text)
-    if _ENUMERATES.search(question.text) and question.wanted == "any":
+    if match.passage.kind == "list" and _is_headed(question, match):
+        value += HEADED
+    if enumerates(question):
         value += LISTED * min(2, len(new_names(question, text))) / 2
     if plain(text) in match.document.header and question.wanted not in ("date", "person"):
         value -= IN_HEADER
@@ -379,6 +384,19 @@ def worth(question: Question, match: Match) -> float:
 
 
 _PART_OF_YEAR = re.compile(r"(?<!\w)[QH][1-4](?:\s|/|-)?(?=(?:19|20)\d\d)")
+
+
+def enumerates(question: Question) -> bool:
+    """Whether a question asks for several things of a kind."""
+    return question.wanted == "any" and bool(_ENUMERATES.search(question.text))
+
+
+def _is_headed(question: Question, match: Match) -> bool:
+    """Whether the heading right over a list names all that is asked for, in these words."""
+    heading = match.passage.headings[-1] if match.passage.headings else ""
+    return bool(heading and question.strict) and all(
+        likeness(term, heading, question.language, match.document.language) >= 1.0 for term in question.strict
+    )
 
 
 def _is_narrower(question: Question, text: str) -> bool:

@@ -258,7 +258,8 @@ def states_money(text: str) -> bool:
 
 
 _AREA = re.compile(
-    r"\d\s?(?:m²|m2\b|qm\b|sqm\b|km²|ha\b|acres?\b|hectares?\b|square|平方|平米|坪|㎡)", re.IGNORECASE
+    r"\d\s?[KMGT]i?B\b|_[KMGT]B\b|\d\s?(?:m²|m2\b|qm\b|sqm\b|km²|ha\b|acres?\b|hectares?\b|square|平方|平米|坪|㎡)",
+    re.IGNORECASE,
 )
 
 

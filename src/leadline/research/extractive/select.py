@@ -7,11 +7,20 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from leadline.research.extractive.alike import alike
-from leadline.research.extractive.answer import Match, answers_in, is_about, is_period, ranked, worth
+from leadline.research.extractive.answer import (
+    Match,
+    answers_in,
+    enumerates,
+    is_about,
+    is_period,
+    ranked,
+    worth,
+)
 from leadline.research.extractive.changes import changes
 from leadline.research.extractive.facets import sub_questions
 from leadline.research.extractive.kinds import names_person, nearness
 from leadline.research.extractive.library import Document, Library
+from leadline.research.extractive.plain import plain
 from leadline.research.extractive.question import Question, TimeSpan, read_question
 from leadline.research.extractive.quoting import Chosen, quoted, quoted_as_older
 from leadline.research.extractive.relative import resolved
@@ -98,6 +107,10 @@ def _answer(
         told = _overview(question, library, older)
         if told:
             return told
+    if enumerates(question):
+        listed = _everything(question, library, older)
+        if listed:
+            return listed
     if question.span:
         return _series(question, library, found, older, question.span, documents)
     pool = _pool(question, found, older)
@@ -186,13 +199,28 @@ def _overview(question: Question, library: Library, older: dict[str, str]) -> li
     if about is None:
         return []
     whole = [
-        Match(about, passage, 1.0, (), True, 1.0, 1.0) for passage in about.passages if passage.kind != "pair"
+        Match(about, passage, 1.0, (), True, 1.0, 1.0)
+        for passage in about.passages
+        if passage.kind not in ("pair", "heading") and plain(passage.text) not in about.header
     ]
     taken: list[Match] = []
     for match in sorted(whole, key=lambda one: (one.passage.span.start, -one.passage.span.end)):
         if len(taken) < MAX_QUOTES and not any(_repeats(match, one) for one in taken):
             taken.append(match)
-    return [one for match in taken for one in quoted(match)]
+    return [one for match in taken for one in quoted(match, apart=_is_one_of_several(match, taken))]
+
+
+def _everything(question: Question, library: Library, older: dict[str, str]) -> list[Chosen]:
+    """The first list of the document that by its title is about what is to be listed; its rows where it has none."""
+    about = next(
+        (one for one in library.documents if one.source not in older and is_about(question, one)), None
+    )
+    if about is None:
+        return []
+    lists = [one for one in about.passages if one.kind == "list"]
+    rows = [one for one in about.passages if one.kind == "row"][:MAX_ROWS]
+    found = [Match(about, one, 1.0, (), True, 1.0, 1.0) for one in (lists[:1] or rows)]
+    return [one for match in found for one in quoted(match, apart=len(found) > 1)]
 
 
 def _info(document: Document) -> DocInfo:

@@ -36,10 +36,7 @@ def whole_table(item: EvidenceItem) -> JsonValue | None:
 
 
 def table_of(head: EvidenceItem, rows: Sequence[EvidenceItem]) -> JsonValue | None:
-    """Rows that were quoted apart from their head, as one table; None where they do not fit together.
-
-    The head is the first row of it, as each row has its own quote.
-    """
+    """Rows that were quoted apart from their head, as one table; None where they do not fit together."""
     names = split_row(head)
     found = [split_row(row) for row in rows]
     if not 2 <= len(names) <= MAX_COLUMNS or any(len(row) != len(names) for row in found):
@@ -48,8 +45,8 @@ def table_of(head: EvidenceItem, rows: Sequence[EvidenceItem]) -> JsonValue | No
         return None
     return {
         "kind": "table",
-        "header": [""] * len(names),
-        "rows": [_row(row, item) for row, item in zip((names, *found), (head, *rows), strict=True)],
+        "header": [shown(name) or NOTHING for name in names],
+        "rows": [_row(row, item, head) for row, item in zip(found, rows, strict=True)],
     }
 
 
@@ -61,10 +58,9 @@ def split_row(item: EvidenceItem) -> list[str]:
     return cells(line) if line.startswith("|") else fields(line)
 
 
-def _row(row: Sequence[str], item: EvidenceItem) -> list[JsonValue]:
-    return [
-        leaf(text, (item.id,)) if (text := shown(cell)) else leaf(NOTHING, (), "background") for cell in row
-    ]
+def _row(row: Sequence[str], *evidence: EvidenceItem) -> list[JsonValue]:
+    ids = [item.id for item in evidence]
+    return [leaf(text, ids) if (text := shown(cell)) else leaf(NOTHING, (), "background") for cell in row]
 
 
 def _reserves(item: EvidenceItem) -> bool:

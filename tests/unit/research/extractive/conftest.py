@@ -56,6 +56,8 @@ class Folder:
         self.model = Extractive(self.by_hash.get)
 
     def title(self, location: str) -> str:
+        if not self.texts[location].strip():
+            return location
         return self.texts[location].strip().splitlines()[0].strip("# ")
 
     def search(self, query: str, limit: int) -> dict[str, object]:

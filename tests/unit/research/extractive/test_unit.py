@@ -143,3 +143,40 @@ async def test_one_missing_facet_does_not_hide_the_other(folder: MakeFolder) -> 
     ended = await folder(LOFT).unit("How long may nets hang in the loft?\nWho is the harbour pilot?")
     assert ended.quotes[0] == "Nets may hang in the loft for at most 14 days."
     assert ended.finding["unresolved"] == ["Not found in the documents: Who is the harbour pilot?"]
+
+
+ODD = {
+    "empty.txt": "",
+    "blank.md": "\n\n   \n",
+    "ocr.txt": "MINISTRY OF WORKS\n\nTHE PUMP WAS REPAIRED BY HOLLIS AND SONS.\nTHE WARRANTY LASTS 24 MONTHS.\n",
+    "stock.csv": 'item,name,price_eur,in stock\n4711,Hinge,3.20,140\n4713,"Latch, brass",8.10,22\n',
+    "upload.py": "MAX_UPLOAD_MB = 25\n\n\ndef upload(path):\n    return open(path)\n",
+    "settings.json": '{"retries": 4, "endpoint": "archive-3"}\n',
+    "quoted.csv": 'a,b\n"never closed, 1\n2,3\n',
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "quote"),
+    [
+        ("What is the price of item 4711 in stock.csv?", "4711,Hinge,3.20,140"),
+        ("How many latches are in stock?", '4713,"Latch, brass",8.10,22'),
+        ("How long does the warranty last?", "THE WARRANTY LASTS 24 MONTHS."),
+        ("What is the maximum upload size?", "MAX_UPLOAD_MB = 25"),
+        ("How many retries are configured?", '{"retries": 4, "endpoint": "archive-3"}'),
+    ],
+)
+async def test_odd_files_are_answered_from(folder: MakeFolder, question: str, quote: str) -> None:
+    ended = await folder(ODD).unit(question)
+    assert ended.quotes[0] == quote
+
+
+async def test_nothing_is_found_in_files_without_words(folder: MakeFolder) -> None:
+    ended = await folder({"empty.txt": "", "blank.md": "\n \n"}).unit("What does a key cost?")
+    assert ended.quotes == []
+    assert ended.finding["unresolved"]
+
+
+async def test_a_typing_error_is_searched_for_in_its_right_spelling(folder: MakeFolder) -> None:
+    ended = await folder(LOFT).unit("Who was elected treasurrer?")
+    assert ended.quotes[0] == "Tadhg Walsh was elected treasurer."
