@@ -112,3 +112,31 @@ async def test_five_children_of_one_message_all_run_beside_other_sessions(home: 
         last = conversation[-1]
         assert isinstance(last, AssistantMessage)
         assert last.text == "all done"
+
+
+@pytest.mark.case("A19")
+@pytest.mark.parametrize("levels", [0, 1])
+async def test_when_a_time_limit_around_an_agent_is_told_nobody_writes_any_more(
+    home: Path, tmp_path: Path, levels: int
+) -> None:
+    out = tmp_path / "out.txt"
+
+    async def write(args: dict[str, object], call: ToolInvocation) -> str:
+        while True:
+            with out.open("a") as file:
+                file.write("x\n")
+            await anyio.sleep(0.01)
+
+    async with running(home, lambda _: Behaviour(calls=(CallSpec("write"),))) as app:
+        tool = Tool("write", "Writes.", {"type": "object"}, write, side_effects=frozenset({"writes"}))
+        app.ctx.get(ToolRegistry).register(app.ctx, tool)
+        with anyio.move_on_after(0.3) as limit:
+            async with app.open_agent() as agent:
+                await (delegated(app, agent, "go") if levels else take_turn(agent, "go"))
+        assert limit.cancelled_caught
+        written = out.read_text()
+        logs = {log: log.stat().st_size for log in (home / "sessions").glob("*.jsonl")}
+        await anyio.sleep(0.1)
+        assert (out.read_text(), len(app.ctx.get(Agents))) == (written, 0)
+        assert written
+        assert {log: log.stat().st_size for log in logs} == logs

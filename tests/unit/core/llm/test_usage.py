@@ -12,6 +12,7 @@ COUNT = st.none() | st.integers(0, 10**9)
 USAGE = st.builds(Usage, COUNT, COUNT, COUNT, COUNT, COUNT)
 
 
+@pytest.mark.case("K04")
 @given(st.lists(USAGE))
 def test_the_total_of_a_sum_is_the_sum_of_the_totals(parts: list[Usage]) -> None:
     whole = sum(parts, start=NOT_REPORTED)
