@@ -72,7 +72,8 @@ def test_a_turn_that_is_stopped_names_its_session(command: Command, home: Path) 
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
         code, out, err = ended(process)
-    assert (code, out) == (130, "")
+    assert code == 130
+    assert out in ("", "par\n"), "what the model had said by then, if anything"
     assert "aborted: stopped by SIGINT" in err
     shown = command("show", err.split("leadline show ")[1].strip())
     assert b"turn 1 aborted" in shown.out
