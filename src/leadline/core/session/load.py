@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from os import SEEK_END
 from typing import BinaryIO
 
 from leadline.core.session.codec import (
@@ -58,7 +59,7 @@ class Loaded:
     end: int = 0
     """Offset in bytes behind the last line that was accepted."""
     size: int = 0
-    """Bytes that were read in all."""
+    """Bytes of the log."""
     damaged_from_line: int = 0
     """Line, from 1, that stands at `end` when there is more; 0 when there is not."""
 
@@ -123,6 +124,7 @@ class _Loader:
         self._starts.append((first.start, first.number))
         out.size = first.end
         if not self._header(first):
+            out.size = file.seek(0, SEEK_END)
             return out
         for line in lines:
             out.size = line.end

@@ -6,7 +6,7 @@ import io
 from typing import ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from leadline.core.llm.messages import Text, UserMessage
@@ -89,6 +89,7 @@ def test_every_prefix_loads_to_the_events_that_are_whole() -> None:
 
 @settings(max_examples=400, deadline=None)
 @given(at=st.integers(0, len(WHOLE) - 1), byte=st.integers(0, 255))
+@example(at=WHOLE.index(b"1"), byte=ord("2"))
 def test_a_byte_that_was_altered_is_told_and_its_event_is_not_shown(at: int, byte: int) -> None:
     content = WHOLE[:at] + bytes([byte]) + WHOLE[at + 1 :]
     found = loaded(content)
