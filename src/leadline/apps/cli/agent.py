@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import msgspec
 from leadline.apps.cli.exits import Exit, Quit, refusing
 from leadline.apps.cli.running import booted, run_stoppable
 from leadline.apps.cli.stopping import End, Stop
-from leadline.apps.cli.streams import document, say
+from leadline.apps.cli.streams import document, say, visible
 from leadline.apps.sdk.app import AgentReply, Leadline, take_turn
 from leadline.core.agent.agent import Agent
 from leadline.core.llm.adapter import Models
@@ -46,8 +47,8 @@ def run_agent(command: AgentCommand) -> Exit:
         say(f"leadline: the turn ended {_why(reply)}; see: leadline show {reply.session}")
     if command.as_json:
         document(msgspec.json.encode({"text": reply.text, "session": reply.session, "end": reply.end}))
-    elif reply.text:
-        document(reply.text)
+    elif reply.text and reply.end.reason != "error":
+        document(visible(reply.text) if sys.stdout.isatty() else reply.text)
     return Exit.DONE if reply.completed else _exit_of(reply)
 
 

@@ -8,6 +8,7 @@ import re
 from leadline.research.verify.markup import plain as without_markup
 
 _MARK = re.compile(r"^\s*(?:[-*•‣◦·–]\s+|\(?\d{1,3}[.)]\s+|#{1,6}\s+|>\s+)+")
+_EMPHASIS = re.compile(r"(?<!\w)([*_])(?=\S)([^*_]+?)(?<=\S)\1(?!\w)")
 
 
 def plain(text: str) -> str:
@@ -16,8 +17,7 @@ def plain(text: str) -> str:
     if stripped.startswith("|"):
         stripped = "\n".join(" | ".join(cells(row)) for row in stripped.splitlines() if row.strip(" |:-"))
     line = " ".join(re.sub(r"\*\*|__|`", "", stripped).split())
-    if line.startswith("*") and line.endswith("*"):
-        line = line.strip("*")
+    line = _EMPHASIS.sub(r"\2", line)
     return line or " ".join(text.split())
 
 
