@@ -21,6 +21,39 @@ def limited(size: int) -> Callable[[], None]:
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
+def all_of(terminal: int) -> bytes:
+    """What a terminal was sent, once its last writer is gone."""
+    shown = b""
+    while True:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(terminal)
+    return shown
+
+
+def test_control_characters_of_a_model_are_shown_on_a_terminal_and_not_obeyed(home: Path) -> None:
+    with provider([Behaviour(text="plain \x1b[31mred\x07")]) as model:
+        master, slave = pty.openpty()
+        process = subprocess.Popen([PROGRAM, "agent", "hi", *model], stdout=slave)
+        os.close(slave)
+        shown = all_of(master)
+        assert process.wait(timeout=60) == 0
+    assert shown.split() == [b"plain", rb"\x1b[31mred\x07"]
+
+
+def test_the_words_of_a_failed_turn_are_not_handed_on_as_its_answer(command: Command, home: Path) -> None:
+    fault = Behaviour("auth_error")
+    with provider([fault]) as model:
+        ended = command("agent", "hi", *model)
+    assert ended.code == 1
+    assert ended.out == b""
+
+
 @pytest.mark.case("L02")
 @pytest.mark.parametrize(
     "locale", [{"PYTHONIOENCODING": "cp1252"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
@@ -49,16 +82,7 @@ def test_progress_changes_one_line_on_a_terminal_and_leaves_it_clean(home: Path,
     )
     os.close(slave)
     out, _ = process.communicate(timeout=60)
-    shown = b""
-    while True:
-        try:
-            piece = os.read(master, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        shown += piece
-    os.close(master)
+    shown = all_of(master)
     assert process.returncode == 0
     assert b"\x1b" not in out
     assert b"quotes 1" in shown
