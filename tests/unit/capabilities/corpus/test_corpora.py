@@ -118,6 +118,26 @@ async def test_changed_new_and_deleted_files_are_noticed(desk, folder, write):
     assert [hit.document.location for hit in corpus.search("afterwards arrival constant")]
 
 
+async def test_a_file_for_which_there_is_no_memory_costs_nobody_the_others(desk, folder, write, monkeypatch):
+    write(folder, {"big.md": "vast", "small.md": "tiny"})
+    read = desk.text_reader.read
+
+    def short_of_memory(data, *others):
+        if data == b"vast":
+            raise MemoryError
+        return read(data, *others)
+
+    monkeypatch.setattr(desk.text_reader, "read", short_of_memory)
+    corpus = await desk.open(folder)
+    big, small = corpus.documents()
+    assert (big.outcome, big.reason) == ("error", "not enough memory to read it")
+    assert corpus.text(small.id) == "tiny"
+    corpus.close()
+    monkeypatch.undo()
+    corpus = await desk.open(folder)
+    assert corpus.text(corpus.documents()[0].id) == "vast"
+
+
 async def test_a_renamed_file_is_not_extracted_again(desk, folder, write):
     write(folder, {"old/a.md": "# Tides\n\nText."})
     first = await desk.open(folder)

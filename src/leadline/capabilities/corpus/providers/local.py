@@ -19,7 +19,7 @@ from leadline.capabilities.corpus.providers.passages import split
 from leadline.capabilities.corpus.providers.query import parse
 from leadline.capabilities.corpus.providers.reading import read_file
 from leadline.capabilities.corpus.providers.search import search
-from leadline.capabilities.corpus.providers.walk import Entry, Root, Walked, resolve_roots, walk
+from leadline.capabilities.corpus.providers.walk import Entry, Problem, Root, Walked, resolve_roots, walk
 from leadline.capabilities.corpus.seam import (
     Corpora,
     Corpus,
@@ -166,12 +166,22 @@ class _Update:
             await store()
 
     def _taken(self, entry: Entry, row: Row | None, fingerprint: str) -> Prepared | Touched:
-        """Read one file in a worker thread."""
+        """Read one file in a worker thread; a file for which there is no room costs nobody the others."""
+        try:
+            return self._read_one(entry, row, fingerprint)
+        except MemoryError:
+            return self._refused(entry, Problem("error", "not enough memory to read it"))
+
+    def _refused(self, entry: Entry, problem: Problem) -> Prepared:
+        """A file of which nothing is known, so that it is read again the next time."""
+        refused = without_text(problem.outcome, problem.reason, "application/octet-stream")
+        self.snapshots.store(refused.text)
+        return _prepared(entry, snapshot_of(refused, ""), "", "")
+
+    def _read_one(self, entry: Entry, row: Row | None, fingerprint: str) -> Prepared | Touched:
         file = read_file(entry, self.snapshots.documents.limits)
         if file.problem is not None:
-            refused = without_text(file.problem.outcome, file.problem.reason, "application/octet-stream")
-            self.snapshots.store(refused.text)
-            return _prepared(file.entry, snapshot_of(refused, ""), "", "")
+            return self._refused(file.entry, file.problem)
         digest = hashlib.sha256(file.data).hexdigest()
         if row is not None and row.snapshot.bytes_sha256 == digest:
             return Touched(file.entry)
