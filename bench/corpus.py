@@ -114,7 +114,7 @@ def _prepared(writer: Prose) -> list[Prepared]:
         extraction = documents.extract_now(text.encode(), "a.md")
         passages = split(text)[: PASSAGES - count]
         count += len(passages)
-        entry = Entry(f"{len(files):05}.md", Path(), (), len(text), LONG_AGO, len(files))
+        entry = Entry(f"{len(files):05}.md", Path(), (), len(text), LONG_AGO, LONG_AGO, len(files))
         snapshot = snapshot_of(extraction, "0" * 64)
         files.append(Prepared(entry, f"d-{len(files)}", "Title", snapshot, text, packed(text), passages, ""))
     return files

@@ -42,7 +42,9 @@ def main(arguments: list[str]) -> int:
         print(f"{path.name}: {len(hit)} of {len(cases)} covered")
         for case in cases:
             tests = covered.get(case["id"], [])
-            print(f"  {case['id']} {'covered   ' + ', '.join(tests) if tests else 'uncovered ' + case['symptom']}")
+            print(
+                f"  {case['id']} {'covered   ' + ', '.join(tests) if tests else 'uncovered ' + case['symptom']}"
+            )
     return 0
 
 

@@ -1,7 +1,7 @@
 """Deep research you can audit, on an agent harness where everything is a plugin.
 
-    async with Leadline() as app:
-        result = await app.research("What may a hotel night cost?", corpus=["./documents"])
+async with Leadline() as app:
+    result = await app.research("What may a hotel night cost?", corpus=["./documents"])
 """
 
 from __future__ import annotations

@@ -5,7 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = ("aiohttp", "pydantic", "typer", "trafilatura", "pypdfium2", "mammoth", "lxml", "jsonschema", "sqlite3")
+HEAVY = (
+    "aiohttp",
+    "pydantic",
+    "typer",
+    "trafilatura",
+    "pypdfium2",
+    "mammoth",
+    "lxml",
+    "jsonschema",
+    "sqlite3",
+)
 
 
 def _loaded(code: str) -> set[str]:
@@ -19,7 +29,9 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 
 def test_the_version_is_told_without_loading_the_commands() -> None:
-    code = "import sys; sys.argv = ['leadline', '--version']\nfrom leadline.apps.cli.entry import main\nmain()"
+    code = (
+        "import sys; sys.argv = ['leadline', '--version']\nfrom leadline.apps.cli.entry import main\nmain()"
+    )
     loaded = _loaded(code)
     assert loaded - {"leadline", "0.1.0"} == set()
     assert "leadline" in loaded, "the version was printed"
