@@ -46,6 +46,12 @@ def test_an_unknown_command_is_named_with_the_nearest(command: Command) -> None:
     assert "did you mean 'research'?" in ended.complaint
 
 
+def test_an_option_in_the_place_of_the_command_is_not_taken_for_a_misspelt_one(command: Command) -> None:
+    ended = command("--versoin")
+    assert (ended.code, ended.out) == (2, b"")
+    assert ended.complaint == "leadline: '--versoin' stands where the command has to; see: leadline --help"
+
+
 def test_doctor_finds_everything_here(command: Command) -> None:
     ended = command("doctor")
     assert ended.code == 0, ended.out.decode()

@@ -84,6 +84,7 @@ def test_a_bundle_is_verified_offline_and_a_changed_one_does_not_hold(
     other = command("verify", bundle, "--expect", "0" * 64)
     assert other.code == 1
     assert b"does not hold" in other.out
+    assert b"nothing was changed" not in other.out
     bundle.write_bytes(bundle.read_bytes().replace(b"EUR 180", b"EUR 810"))
     assert command("verify", bundle).code == 1
 

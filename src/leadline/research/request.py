@@ -70,10 +70,13 @@ def checked(
     """The request, trimmed and checked.
 
     Raises:
-        RequestRefused: blank question, unknown choice, blank option, or a corpus path that is not there.
+        RequestRefused: blank question, unknown choice, blank option, one path for a list of them, or a corpus path
+            that is not there.
     """
     if not question.strip():
         raise RequestRefused("question", "it is blank", "Say in a sentence what you want to know.")
+    if isinstance(corpus, str):  # a sequence of strings too, whose one-letter paths could be "/" and "."
+        raise RequestRefused("corpus", "it is one text, not a list of paths", f"Write corpus=[{corpus!r}].")
     return ResearchRequest(
         question=question.strip(),
         corpus=tuple(existing(path) for path in corpus),

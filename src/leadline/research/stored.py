@@ -68,7 +68,7 @@ class StoredRun:
             status="cancelled",
             usage=RunUsage(),
             metadata={},
-            error="the run was interrupted before its end; this is what it had found",
+            error="the run was interrupted before its end",
         )
 
     def write_bundle(self, path: Path) -> str:

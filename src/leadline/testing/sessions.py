@@ -132,7 +132,7 @@ class MemorySessions(SessionStore):
 
     def _log(self, session_id: str) -> MemoryLog:
         if not valid_id(session_id) or session_id not in self.logs:
-            raise SessionNotFound(f"there is no session {session_id!r}; list the sessions to see their ids")
+            raise SessionNotFound(f"there is no session {session_id!r}; a run tells its id when it starts")
         return self.logs[session_id]
 
 

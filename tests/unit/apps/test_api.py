@@ -57,6 +57,17 @@ async def test_a_question_is_one_call(home: Path, corpus: Path, tmp_path: Path) 
 
 
 @pytest.mark.anyio
+async def test_a_bundle_may_be_named_by_a_text_and_a_corpus_only_by_a_list(
+    home: Path, corpus: Path, tmp_path: Path
+) -> None:
+    async with Leadline(home=home) as app:
+        await app.research(QUESTION, corpus=[corpus], bundle=str(tmp_path / "run.leadline"))
+        with pytest.raises(RequestRefused, match=r"not a list of paths\. Write corpus=\["):
+            await app.research(QUESTION, corpus=str(corpus))
+    assert (tmp_path / "run.leadline").exists()
+
+
+@pytest.mark.anyio
 async def test_a_run_can_be_followed_and_cancelled(home: Path, corpus: Path) -> None:
     async with (
         ProviderServer([Behaviour("stall")]) as server,

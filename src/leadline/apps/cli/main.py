@@ -54,6 +54,8 @@ def _run(arguments: Sequence[str]) -> int:
         document(overview())
         return Exit.DONE
     command = next((one for one in COMMANDS if one.name == name), None)
+    if command is None and name.startswith("-"):
+        raise Quit(Exit.USAGE, f"{name!r} stands where the command has to; see: leadline --help")
     if command is None:
         hint = did_you_mean(name, [one.name for one in COMMANDS])
         raise Quit(Exit.USAGE, f"there is no command {name!r}{hint}; see: leadline --help")

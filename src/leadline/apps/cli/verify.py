@@ -39,7 +39,8 @@ def _lines(bundle: Path, found: Verification) -> str:
     lines += [f"  as recorded, not repeated: {one}" for one in found.recorded]
     lines += [f"  problem: {one}" for one in found.problems]
     lines.append(f"  sha256 {found.digest}")
-    lines.append(
-        "  This shows that nothing was changed; who made it is for you to know (compare with --expect)."
-    )
+    if found.ok:
+        lines.append(
+            "  This shows that nothing was changed; who made it is for you to know (compare with --expect)."
+        )
     return "\n".join(lines)

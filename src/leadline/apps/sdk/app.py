@@ -157,7 +157,7 @@ class Leadline:
         question: str,
         *,
         corpus: Sequence[str | Path] = (),
-        bundle: Path | None = None,
+        bundle: str | Path | None = None,
         **options: Unpack[ResearchOptions],
     ) -> ResearchResult:
         """Research a question and return the result, whatever became of it.
@@ -177,7 +177,7 @@ class Leadline:
         finally:
             await run.dispose()
         if bundle is not None:
-            (await self.stored(run.id)).write_bundle(bundle)
+            (await self.stored(run.id)).write_bundle(Path(bundle))
         return result
 
     async def start_research(

@@ -75,8 +75,7 @@ def _profile(profile: str | Path) -> list[Layer]:
     path = Path(profile)
     if not _is_file(path):
         raise ConfigError(
-            f"there is no profile {str(profile)!r}{did_you_mean(str(profile), PROFILES)}; "
-            f"shipped ones are {', '.join(PROFILES)}, or name a YAML file"
+            f"there is no profile {str(profile)!r}{did_you_mean(str(profile), PROFILES)}; or name a YAML file"
         )
     return [Layer.read(path)]
 

@@ -62,7 +62,7 @@ class SyncLeadline:
         question: str,
         *,
         corpus: Sequence[str | Path] = (),
-        bundle: Path | None = None,
+        bundle: str | Path | None = None,
         **options: Unpack[ResearchOptions],
     ) -> ResearchResult:
         """As `Leadline.research`."""

@@ -24,8 +24,6 @@ T = TypeVar("T")
 
 IDENTITY_ORDER = -100
 PERSONA_ORDER = 0
-TOOL_GUIDANCE_ORDER = 100
-"""First of the hundred orders, 100 to 199, in which tools are explained."""
 
 ContextProvider: TypeAlias = "Callable[[Scope | None], Awaitable[str | None]]"
 """What a scope should know now; None or blank: nothing."""

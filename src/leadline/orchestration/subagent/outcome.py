@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from leadline.core.llm.failure import Stop
 from leadline.core.llm.usage import Usage
 from leadline.core.session.events import AssistantChunk, AssistantSaid, RequestEnded, TurnEnd
 from leadline.orchestration.subagent.seam import MAX_DIAGNOSTIC_BYTES, StopReason
@@ -52,7 +53,8 @@ def diagnosis_of(end: TurnEnd | None) -> str:
     if end is None:
         return "stopped before its first turn ended"
     if end.failure is not None:
-        return f"{end.failure.code}: {end.failure.message}"
+        step = end.failure.next_step if isinstance(end.failure, Stop) else None
+        return f"{end.failure.code}: {end.failure.message}" + (f"; {step}" if step else "")
     if end.cause is not None:
         return f"{end.reason}: {end.cause.detail or end.cause.kind}"
     return f"{end.reason}: {end.error}" if end.error else end.reason

@@ -135,7 +135,6 @@ _IN_MAY = re.compile(
 """The month, which but for its capital is a word that says nothing."""
 _YEAR = re.compile(r"(?<![\d.,])(?:19|20)\d{2}(?![\d%])")
 _MONEY = frozenset({"price", "revenue", "profit", "salary", "budget", "cash", "refund", "valuation", "loss"})
-_HIRAGANA = re.compile(r"[\u3040-\u309f]+")
 _KATAKANA_OR_HAN = re.compile(r"[\u30a0-\u30ff]+|[\u3005\u3400-\u9fff]+")
 
 

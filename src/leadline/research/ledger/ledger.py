@@ -178,10 +178,6 @@ class Ledger:
         found = self.sources.get(source)
         return found is not None and found.outcome in USABLE_OUTCOMES and bool(found.snapshot)
 
-    def was_read(self, source: str) -> bool:
-        """Whether text of a source came back from a read, beyond a search result."""
-        return any(read.source == source for read in self.reads)
-
     def evidence_of(self, unit: str) -> tuple[Quote, ...]:
         """The quotes of one unit, in the order of recording."""
         return tuple(quote for quote in self.quotes.values() if quote.unit == unit)

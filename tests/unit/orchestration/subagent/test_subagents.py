@@ -465,6 +465,7 @@ async def test_the_usage_of_a_result_has_every_attempt(tmp_path: Path) -> None:
     ("reply", "reason", "told"),
     [
         (Stop("AUTH", "bad key"), "error", "AUTH: bad key"),
+        (Stop("AUTH", "bad key", next_step="make a new one"), "error", "AUTH: bad key; make a new one"),
         (Reply("cut", state="length"), "max-tokens", "output limit"),
         (Reply("no", state="refused"), "refusal", "refusal"),
     ],

@@ -60,7 +60,7 @@ class Row:
     snapshot: Snapshot
 
     def is_current(self, entry: Entry) -> bool:
-        """Whether the file is as it was, so that it needs not be read again."""
+        """Whether the file is as it was, so that it need not be read again."""
         return (
             (self.size, self.mtime_ns, self.ctime_ns, self.inode)
             == (entry.size, entry.mtime_ns, entry.ctime_ns, entry.inode)

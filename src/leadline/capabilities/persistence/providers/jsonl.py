@@ -243,7 +243,7 @@ class JsonlSessions(SessionStore):
 
     def _missing(self, session_id: str) -> SessionNotFound:
         return SessionNotFound(
-            f"there is no session {session_id!r} in {self._root}; list the sessions to see their ids"
+            f"there is no session {session_id!r} in {self._root}; a run tells its id when it starts"
         )
 
 
