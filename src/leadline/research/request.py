@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -75,8 +76,12 @@ def checked(
     """
     if not question.strip():
         raise RequestRefused("question", "it is blank", "Say in a sentence what you want to know.")
-    if isinstance(corpus, str):  # a sequence of strings too, whose one-letter paths could be "/" and "."
-        raise RequestRefused("corpus", "it is one text, not a list of paths", f"Write corpus=[{corpus!r}].")
+    if isinstance(
+        corpus, str | Path
+    ):  # a text is a sequence too, whose one-letter paths could be "/" and "."
+        raise RequestRefused(
+            "corpus", "it is one path, not a list of paths", f"Write corpus=[{str(corpus)!r}]."
+        )
     return ResearchRequest(
         question=question.strip(),
         corpus=tuple(existing(path) for path in corpus),
@@ -106,6 +111,23 @@ def existing(given: str | Path) -> Path:
         raise RequestRefused("corpus", cause, "Name a file or a folder that can be read.") from error
     if not there:
         raise RequestRefused("corpus", f"{path} does not exist", "Name a file or a folder that can be read.")
+    return path
+
+
+def writable(field: str, given: str | Path) -> Path:
+    """A path that a file can be written to at the end of a run.
+
+    Raises:
+        RequestRefused: its folder is not there or cannot be written, or it is a folder itself.
+    """
+    path = _at_home(Path(given))
+    folder = path.absolute().parent
+    if not os.path.isdir(folder):  # noqa: PTH112 - says no, too, where one may not look
+        raise RequestRefused(field, f"there is no folder {folder}", "Make it, or name another.")
+    if path.is_dir():
+        raise RequestRefused(field, f"{path} is a folder", "Name a file in it.")
+    if not os.access(folder, os.W_OK):
+        raise RequestRefused(field, f"{folder} cannot be written", "Change its permissions, or name another.")
     return path
 
 

@@ -64,7 +64,20 @@ async def test_a_bundle_may_be_named_by_a_text_and_a_corpus_only_by_a_list(
         await app.research(QUESTION, corpus=[corpus], bundle=str(tmp_path / "run.leadline"))
         with pytest.raises(RequestRefused, match=r"not a list of paths\. Write corpus=\["):
             await app.research(QUESTION, corpus=str(corpus))
+        with pytest.raises(RequestRefused, match=r"not a list of paths\. Write corpus=\["):
+            await app.research(QUESTION, corpus=corpus)  # pyright: ignore[reportArgumentType] - what people write
     assert (tmp_path / "run.leadline").exists()
+
+
+@pytest.mark.anyio
+async def test_a_bundle_that_could_not_be_written_is_refused_before_anything_is_paid(
+    home: Path, corpus: Path, tmp_path: Path
+) -> None:
+    async with Leadline(home=home) as app:
+        for bundle in (tmp_path / "none" / "run.leadline", tmp_path):
+            with pytest.raises(RequestRefused, match="folder"):
+                await app.research(QUESTION, corpus=[corpus], bundle=bundle)
+    assert not any((home / "sessions").iterdir())  # noqa: ASYNC240 - a look at a folder
 
 
 @pytest.mark.anyio

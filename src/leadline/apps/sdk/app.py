@@ -171,13 +171,16 @@ class Leadline:
         Raises:
             as `start_research`.
         """
+        from leadline.research.request import writable
+
+        target = None if bundle is None else writable("bundle", bundle)
         run = await self.start_research(question, corpus=corpus, **options)
         try:
             result = await run.result()
         finally:
             await run.dispose()
-        if bundle is not None:
-            (await self.stored(run.id)).write_bundle(Path(bundle))
+        if target is not None:
+            (await self.stored(run.id)).write_bundle(target)
         return result
 
     async def start_research(
