@@ -34,7 +34,7 @@ def test_headings_paragraphs_and_tables_stay_readable(read, make_docx):
     )
     extraction = read(make_docx(body), "a.docx")
     assert extraction.outcome == "ok"
-    assert extraction.text == "# The Brief\n\nOne sentence.\n\nSpec | Now\nLoad | 600 kg"
+    assert extraction.text == "# The Brief\n\nOne sentence.\n\n| Spec | Now |\n| Load | 600 kg |"
     assert extraction.title == "The Brief"
 
 

@@ -20,11 +20,18 @@ ARTICLE = f"""<!doctype html><html><head><title>Output rises | Daily</title>
 <footer>Copyright and imprint</footer><script>var x = "not text";</script></body></html>"""
 
 
+def test_a_caption_is_no_row_of_its_table(read):
+    table = "<table><caption>Start times</caption><tr><th>Race</th><th>Start</th></tr><tr><td>Eights</td><td>14:15</td></tr></table>"
+    text = read(ARTICLE.replace("</article>", f"{table}</article>").encode(), "a.html").text
+    assert "| Race | Start |\n| Eights | 14:15 |" in text
+    assert "Start times |" not in text
+
+
 def test_the_main_text_has_headings_tables_and_lists_and_no_menus(read):
     extraction = read(ARTICLE.encode(), "a.html")
     assert extraction.outcome == "ok"
     assert "## By site" in extraction.text
-    assert "Site | Output\nNorth | 1,200 t" in extraction.text
+    assert "| Site | Output |\n| North | 1,200 t" in extraction.text
     assert "- first point\n- second point" in extraction.text
     assert SENTENCE.strip() in extraction.text
     for noise in ("About us", "imprint", "not text"):

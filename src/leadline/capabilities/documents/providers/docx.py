@@ -61,7 +61,7 @@ class DocxReader:
     """The reader for DOCX."""
 
     name = "docx"
-    version = "1"
+    version = "2"
 
     def recognise(self, data: bytes, name: str) -> Recognition | None:
         if data.startswith(_OLE) and "EncryptedPackage".encode("utf-16-le") in data[:100_000]:

@@ -94,7 +94,7 @@ def is_hidden(element: Element) -> bool:
 
 def render(root: Element) -> str:
     """The text of `root`: blocks parted by a blank line, headings as `# …`, list items as `- …`,
-    table rows as `a | b`, preformatted text as it is."""
+    table rows as `| a | b |`, preformatted text as it is."""
     renderer = _Renderer()
     renderer.walk(root)
     renderer.flush()
@@ -217,10 +217,16 @@ class _Renderer:
         self.flush()
         caption = next(element.iter("caption"), None)
         rows = [inline_text(caption)] if caption is not None else []
+        ruled = False
         for row in element.iter("tr", "row"):
             cells = [inline_text(cell) for cell in row if cell.tag in ("td", "th", "cell")]
-            if any(cells):
-                rows.append(" | ".join(cells))
+            said = [cell for cell in cells if cell]
+            # A cell alone over the first row is a caption: trafilatura makes a row of one.
+            if len(said) > 1 or (ruled and said):
+                rows.append(f"| {' | '.join(cells)} |")
+                ruled = True
+            else:
+                rows.extend(said)
         if any(rows):
             self._blocks.append(("\n".join(row for row in rows if row), False))
 

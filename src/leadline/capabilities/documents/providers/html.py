@@ -69,7 +69,7 @@ class HtmlReader:
     """The reader for HTML."""
 
     name = "html"
-    version = "2"
+    version = "3"
 
     def recognise(self, data: bytes, name: str) -> Recognition | None:
         suffix = PurePosixPath(name).suffix.lower()
