@@ -77,7 +77,7 @@ async def test_a_bundle_that_could_not_be_written_is_refused_before_anything_is_
         for bundle in (tmp_path / "none" / "run.leadline", tmp_path):
             with pytest.raises(RequestRefused, match="folder"):
                 await app.research(QUESTION, corpus=[corpus], bundle=bundle)
-    assert not any((home / "sessions").iterdir())  # noqa: ASYNC240 - a look at a folder
+    assert not any((home / "sessions").iterdir())
 
 
 @pytest.mark.anyio
