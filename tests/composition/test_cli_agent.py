@@ -34,6 +34,13 @@ def test_a_turn_that_fails_ends_with_1_and_says_why(command: Command) -> None:
     assert "leadline show s-" in ended.complaint
 
 
+def test_a_missing_key_is_told_with_what_to_set(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DEEPSEEK_API_KEY", raising=False)
+    ended = command("agent", "Hello", "--model", "deepseek/deepseek-chat")
+    assert ended.code == 1
+    assert "set DEEPSEEK_API_KEY" in ended.complaint
+
+
 def test_without_a_model_the_embedded_one_says_what_it_is(command: Command) -> None:
     ended = command("agent", "hi")
     assert ended.code == 0

@@ -16,6 +16,7 @@ from leadline.apps.cli.streams import document, say, visible
 from leadline.apps.sdk.app import AgentReply, Leadline, take_turn
 from leadline.core.agent.agent import Agent
 from leadline.core.llm.adapter import Models
+from leadline.core.llm.failure import LlmFailure, Wait
 from leadline.core.session.events import AbortCause
 
 
@@ -85,9 +86,14 @@ def _ending(agent: Agent) -> End:
 
 def _why(reply: AgentReply) -> str:
     end = reply.end
-    detail = end.error or (end.failure.message if end.failure else "")
+    detail = end.error or (_failure(end.failure) if end.failure else "")
     detail = detail or (end.cause.detail if end.cause else "")
     return f"{end.reason}: {' '.join(detail.split())}" if detail else end.reason
+
+
+def _failure(failure: LlmFailure) -> str:
+    step = None if isinstance(failure, Wait) else failure.next_step
+    return f"{failure.message}; {step}" if step else failure.message
 
 
 def _exit_of(reply: AgentReply) -> Exit:
