@@ -86,3 +86,15 @@ def test_what_was_not_read_of_a_document_is_said_whether_or_not_it_is_cited(
     note = "Only partly read: journal.log (text cut at 200 of 1,050 characters)."
     assert note in ended.json["notes"]
     assert f"note: {note}" in ended.err
+
+
+def test_a_corpus_of_which_nothing_can_be_read_is_refused_with_the_reason(
+    command: Command, home: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "only-broken"
+    folder.mkdir()
+    (folder / "a.pdf").write_bytes(b"%PDF-1.7 and then nothing")
+    ended = command("research", "What does it say?", "--corpus", folder)
+    assert (ended.code, ended.out) == (2, b"")
+    assert "none of its 1 file(s) can be read (a.pdf: " in ended.err
+    assert not list((home / "sessions").glob("*.jsonl"))

@@ -194,3 +194,8 @@ def test_the_synchronous_twin_takes_tools_before_and_within(home: Path) -> None:
 
                 assert app.agent("Shout ahoy.").text == "The tool said AHOY"
     assert shout("a") == "A"
+
+
+def test_one_path_for_the_corpus_of_agents_is_refused_and_not_read_letter_by_letter() -> None:
+    with pytest.raises(ConfigError, match="not a list of paths"):
+        Leadline(corpus="d/club")

@@ -24,7 +24,7 @@ from leadline.core.tools.function import tool_from_function
 from leadline.core.tools.registry import ToolRegistry
 from leadline.core.tools.spec import Tool
 from leadline.kernel.context import Context, Kernel
-from leadline.kernel.errors import LeadlineError
+from leadline.kernel.errors import ConfigError, LeadlineError
 from leadline.kernel.loader.reconcile import boot
 from leadline.kernel.plugin import Plugin
 
@@ -86,6 +86,8 @@ class Leadline:
             home: data directory; without it `LEADLINE_HOME`, else `~/.leadline`.
             corpus: what the tool `deep_research` of agents may search.
         """
+        if isinstance(corpus, str | Path):
+            raise ConfigError(f"corpus is one path, not a list of paths; write corpus=[{str(corpus)!r}]")
         self._options = Options(
             profile=profile,
             patches=tuple(patches),

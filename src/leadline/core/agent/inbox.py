@@ -107,12 +107,12 @@ class Inbox:
         """
         target, at = self._place(message_id)
         message = self._queue.list_of(target)[at]
-        self._commit(InboxSpliced(target=target, removed=(message_id,), outcome="canceled"))
-        self._told("canceled", (message,))
+        self._commit(InboxSpliced(target=target, removed=(message_id,), outcome="cancelled"))
+        self._told("cancelled", (message,))
 
     def cancel_all(self) -> None:
         """Take back all that is queued."""
-        self._remove((*self._queue.next_step, *self._queue.next_turn), "canceled")
+        self._remove((*self._queue.next_step, *self._queue.next_turn), "cancelled")
 
     def drop(self, messages: Iterable[UserMessage]) -> None:
         """Take out what was refused entry: it neither enters nor waits any more."""
@@ -161,7 +161,7 @@ class Inbox:
             if claimed:
                 self._told("claimed", claimed)
 
-    def _remove(self, messages: Sequence[UserMessage], outcome: Literal["canceled", "dropped"]) -> None:
+    def _remove(self, messages: Sequence[UserMessage], outcome: Literal["cancelled", "dropped"]) -> None:
         targets: tuple[InboxTarget, ...] = ("next-step", "next-turn")
         events = [
             InboxSpliced(target=target, removed=ids, outcome=outcome)

@@ -42,7 +42,7 @@ class AgentStatusChanged(Notice):
     status: Status
 
 
-InboxChange: TypeAlias = Literal["inserted", "claimed", "canceled", "dropped", "replaced"]
+InboxChange: TypeAlias = Literal["inserted", "claimed", "cancelled", "dropped", "replaced"]
 
 
 @dataclass(frozen=True)

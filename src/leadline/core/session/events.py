@@ -111,7 +111,7 @@ class StepEnd(Event, frozen=True, kw_only=True):
 # --- input -------------------------------------------------------------------------------------------------
 
 InboxTarget: TypeAlias = Literal["next-turn", "next-step"]
-InboxOutcome: TypeAlias = Literal["canceled", "replaced", "dropped"]
+InboxOutcome: TypeAlias = Literal["cancelled", "replaced", "dropped"]
 
 
 class InboxSpliced(Event, frozen=True, kw_only=True):

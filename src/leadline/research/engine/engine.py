@@ -126,6 +126,10 @@ class ResearchEngine(Service, key="research"):
             corpus.close()
             names = ", ".join(str(path) for path in paths)
             raise RequestRefused("corpus", f"{names} holds no files", "Name a folder with documents in it.")
+        if not any(document.readable for document in corpus.documents()):
+            refused = _unreadable(corpus)
+            corpus.close()
+            raise refused
         return corpus
 
     def _assemble(
@@ -202,6 +206,18 @@ class ResearchEngine(Service, key="research"):
         more = len(partial) - len(named)
         rest = f"; and {more} more documents" if more > 0 else ""
         shelf.record.append(Noted(text=f"Only partly read: {'; '.join(named)}{rest}."))
+
+
+def _unreadable(corpus: Corpus) -> RequestRefused:
+    """The refusal of a corpus of which no file can be read, with the reason of the first ones."""
+    documents = corpus.documents()
+    told = "; ".join(f"{one.location}: {one.reason or one.outcome}" for one in documents[:3])
+    more = f"; and {len(documents) - 3} more" if len(documents) > 3 else ""
+    return RequestRefused(
+        "corpus",
+        f"none of its {len(documents)} file(s) can be read ({told}{more})",
+        "Name documents with text.",
+    )
 
 
 def _coordinator(request: ResearchRequest, model: ModelRef, parent: Agent | None) -> AgentSpec:

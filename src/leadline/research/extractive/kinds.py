@@ -110,6 +110,10 @@ _ROLE = re.compile(
     r"|馆长|主任|经理|主席|会长|部长|船长|秘书|委员会|理事|館長|議長|会長|部長|委員",
     re.IGNORECASE,
 )
+_JOINS_NAMES = re.compile(
+    r"[ \n](?:(?:de|del|della|da|di|do|dos|du|la|le|van|von|vom|zu|den|der|ten|ter|bin|al|af|av)[ \n]){0,2}"
+)
+"""What may stand between the words of one name: a space, or particles as in "Piet de Boer"."""
 _CJK_NAME = re.compile(r"[\u4e00-\u9fff\u30a0-\u30ff]{2,}")
 _SURNAMES = "王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林郑谢罗梁宋唐许韩冯邓曹彭曾萧肖田董潘袁蔡蒋余于杜叶程苏魏吕丁任卢姚沈钟姜崔谭陆汪范金石廖贾夏韦付方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严赖覃洪武莫孔"
 """Chinese family names: with one of them a name begins."""
@@ -419,7 +423,7 @@ def new_names(question: Question, text: str) -> list[tuple[str, ...]]:
     for token in tokens(text):
         if token.kind != "word" or not token.surface[:1].isupper() or _is_function(token, question.language):
             continue
-        if last and text[last.end : token.start] in (" ", "\n"):
+        if last and _JOINS_NAMES.fullmatch(text, last.end, token.start):
             runs[-1].append(token)
         else:
             runs.append([token])

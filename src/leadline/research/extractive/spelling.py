@@ -13,6 +13,7 @@ from leadline.research.extractive.library import Library
 from leadline.research.extractive.question import read_question
 
 MIN_LENGTH = 6
+MAX_LENGTH = 40
 MAX_TEXT = 200_000
 """Characters of one document of which the words are looked at."""
 _WORD = re.compile(r"[^\W\d_]{4,}")
@@ -28,7 +29,12 @@ def respelled(text: str, library: Library) -> str:
     question = read_question(text)
     seen: Counter[str] | None = None
     for term in question.strict:
-        if term.kind != "word" or term.concepts or len(term.text) < MIN_LENGTH or not term.text.isalpha():
+        if (
+            term.kind != "word"
+            or term.concepts
+            or not MIN_LENGTH <= len(term.text) <= MAX_LENGTH
+            or not term.text.isalpha()
+        ):
             continue
         seen = seen if seen is not None else _seen(library)
         if _is_known(term.text, question.language, seen):

@@ -70,11 +70,11 @@ async def test_claim_cancel_and_replacement_are_told_apart() -> None:
     inbox.drop([inbox.next_turn[1]])
     inbox.enter([UserEntered(message=inbox.next_turn[0], turn=1, step=1, claims=("B",))])
     assert [it.outcome for it in session.events if isinstance(it, InboxSpliced)][4:] == [
-        "canceled",
+        "cancelled",
         "replaced",
         "dropped",
     ]
-    assert told[4:] == [("canceled", ("a",)), ("replaced", ("B",)), ("dropped", ("c",)), ("claimed", ("B",))]
+    assert told[4:] == [("cancelled", ("a",)), ("replaced", ("B",)), ("dropped", ("c",)), ("claimed", ("B",))]
     assert [m.id for m in inbox.next_turn] == ["d"]
 
 
