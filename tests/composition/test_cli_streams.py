@@ -132,13 +132,18 @@ def test_a_full_disk_behind_stdout_is_one_line(home: Path, corpus: Path) -> None
     assert "Traceback" not in done.stderr
 
 
-def test_a_closed_stderr_stops_nobody(home: Path, corpus: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_closed_stderr_stops_nobody(home: Path, corpus: Path, unbuffered: str) -> None:
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
         [PROGRAM, "research", QUESTION, "--corpus", corpus],
-        stdout=subprocess.PIPE, stderr=write, timeout=60, check=False,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=write,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    )
     os.close(write)
     assert done.returncode == 0
     assert b"EUR 180" in done.stdout

@@ -34,8 +34,7 @@ def document(text: str | bytes) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     except OSError as error:
-        # Python would complain again at exit about what it cannot flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up(sys.stdout)
         raise Quit(Exit.FAILED, f"cannot write to stdout: {error.strerror or error}") from None
 
 
@@ -49,9 +48,19 @@ def put(text: str) -> None:
     if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] - a process may be started without one
         return
     encoding = sys.stderr.encoding or "utf-8"
-    with suppress(OSError, ValueError):
+    try:
         sys.stderr.write(text.encode(encoding, "backslashreplace").decode(encoding))
         sys.stderr.flush()
+    except OSError:
+        _give_up(sys.stderr)
+    except ValueError:  # closed by somebody else in this process
+        return
+
+
+def _give_up(stream: TextIO) -> None:
+    """Send what is left of a stream nowhere: Python would fail at exit over what it cannot flush."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def visible(text: str) -> str:
