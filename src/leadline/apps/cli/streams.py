@@ -12,6 +12,7 @@ import sys
 import traceback
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from typing import TextIO
 
 from leadline.apps.cli.exits import Exit, Quit, debugging
 
