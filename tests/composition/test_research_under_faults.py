@@ -66,7 +66,7 @@ FAST = """
 - id: models
   merge:
     providers:
-      local: {settings: {idle_timeout_s: 0.1}}
+      local: {settings: {idle_timeout_s: 1.0}}
 """
 
 
