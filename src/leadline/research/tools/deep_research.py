@@ -27,10 +27,6 @@ from leadline.research.report.result import ResearchResult
 from leadline.research.request import checked
 
 NAME = "deep_research"
-RELAY = (
-    "The report of deep_research is above. Give it to the person word for word, with its citations and its "
-    "list of sources; add nothing to it and leave nothing out."
-)
 
 
 class Config(BaseModel):
@@ -71,7 +67,11 @@ def deep_research_tool(ctx: Context, config: Config) -> Tool:
             return _failed(str(error))
         if result.status in ("failed", "cancelled"):
             return _failed(f"The research {result.status}: {result.error}")
-        agent.inject(agent.message(RELAY, MessageSource("plugin", NAME, "instructions")))
+        agent.inject(
+            agent.message(
+                description_from(__package__ or "", "relay.md"), MessageSource("plugin", NAME, "instructions")
+            )
+        )
         return ToolOutput(msgspec.to_builtins(result), result.report)
 
     return Tool(
