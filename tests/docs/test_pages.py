@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from leadline.apps.cli.arguments import COMMANDS, Command
+from leadline.apps.cli.arguments import COMMANDS
 from leadline.apps.cli.exits import Exit
+from leadline.apps.cli.parser import Command
 from leadline.apps.sdk.composition import Options, composed
 
 ROOT = Path(__file__).parents[2]

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.apps.cli.arguments import COMMANDS, Given, Parser
+from leadline.apps.cli.arguments import COMMANDS
 from leadline.apps.cli.exits import Exit, Quit, told
 from leadline.apps.cli.files import check_writable, form_of
+from leadline.apps.cli.parser import Given, Parser
 from leadline.apps.cli.progress import _fitting
 from leadline.apps.cli.streams import visible
 from leadline.kernel.errors import BootFailed, LeadlineError

@@ -6,8 +6,9 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
-from leadline.apps.cli.arguments import COMMANDS, Given, overview
+from leadline.apps.cli.arguments import COMMANDS, overview
 from leadline.apps.cli.exits import Exit, Quit, debugging, told, told_defect
+from leadline.apps.cli.parser import Given
 from leadline.apps.cli.streams import catch_reports, document, say
 from leadline.kernel.errors import LeadlineError, did_you_mean
 
