@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,9 @@ from leadline.apps.cli.arguments import COMMANDS
 from leadline.apps.cli.exits import Exit, Quit, told
 from leadline.apps.cli.files import check_writable, form_of
 from leadline.apps.cli.parser import Given, Parser
-from leadline.apps.cli.progress import _fitting
 from leadline.apps.cli.streams import visible
+from leadline.apps.cli.times import moment
+from leadline.apps.cli.widths import Column, columns_of, fitting, table
 from leadline.kernel.errors import BootFailed, LeadlineError
 
 RESEARCH = next(one for one in COMMANDS if one.name == "research")
@@ -102,6 +104,53 @@ def test_every_option_says_what_it_does(command: object) -> None:
 
 @given(st.text(alphabet="aé飯店 ", max_size=60), st.integers(0, 40))
 def test_a_status_never_wraps(text: str, columns: int) -> None:
-    shown = _fitting(text, columns)
+    shown = fitting(text, columns)
     assert text.startswith(shown)
     assert sum(2 if c in "飯店" else 1 for c in shown) <= columns
+
+
+CELLS = st.lists(st.text(alphabet="aé飯店 \n\x1b́", max_size=30), min_size=3, max_size=3)
+
+
+@given(CELLS, CELLS, CELLS, st.integers(20, 100))
+def test_a_table_is_never_wider_than_the_terminal(
+    first: list[str], second: list[str], last: list[str], width: int
+) -> None:
+    lines = table([Column("ID", first), Column("KIND", second, drop=1), Column("TITLE", last)], width).split(
+        "\n"
+    )
+    assert len(lines) == 4
+    assert all(columns_of(line) <= width for line in lines)
+
+
+def test_a_narrow_table_loses_columns_before_its_last_one_is_cut_short() -> None:
+    columns = [Column("ID", ["s-1"]), Column("KIND", ["research"], drop=1), Column("TITLE", ["a long title"])]
+    assert table(columns, 60, 12) == "ID   KIND      TITLE\ns-1  research  a long title"
+    assert table(columns, 20, 12) == "ID   TITLE\ns-1  a long title"
+    assert table(columns, 15, 12) == "ID   TITLE\ns-1  a long ti…"
+
+
+def test_a_table_that_goes_into_a_file_is_whole() -> None:
+    assert table([Column("N", ["7", "12"], right=True), Column("T", ["x" * 300, "店"])], None) == (
+        f" N  T\n 7  {'x' * 300}\n12  店"
+    )
+
+
+@pytest.mark.parametrize(
+    ("word", "seconds"),
+    [
+        ("1970-01-02", 86400.0),
+        ("1970-01-01T01:00", 3600.0),
+        ("1970-01-01T01:00+01:00", 0.0),
+        ("1d", 999_913_600.0),
+        ("1.5h", 999_994_600.0),
+    ],
+)
+def test_a_moment_is_a_date_or_an_age(word: str, seconds: float) -> None:
+    assert moment(word).seconds(1_000_000_000.0) == seconds
+
+
+@pytest.mark.parametrize("word", ["", "yesterday", "7", "7y", "-1d", "2026-13-01", "9999-12-31T23:59-23:00"])
+def test_what_is_no_moment_is_refused_with_an_example(word: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="write 2026-11-30"):
+        moment(word)

@@ -8,10 +8,10 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from unicodedata import east_asian_width
 
 from leadline.apps.cli.facts import Facts
 from leadline.apps.cli.streams import put, say, visible
+from leadline.apps.cli.widths import fitting
 from leadline.core.session.events import Event
 
 _CLEAR_LINE = "\r\x1b[2K"
@@ -59,17 +59,8 @@ class Progress:
 
     def _show(self, status: str) -> None:
         width = shutil.get_terminal_size().columns
-        self._status = _fitting(visible(status.replace("\n", " ")), width - 1)
+        self._status = fitting(visible(status.replace("\n", " ")), width - 1)
         put(_CLEAR_LINE + self._status)
-
-
-def _fitting(text: str, columns: int) -> str:
-    """The beginning of the text that fits; a line that wraps could not be cleared."""
-    for at, character in enumerate(text):
-        columns -= 2 if east_asian_width(character) in "WF" else 1
-        if columns < 0:
-            return text[:at]
-    return text
 
 
 @contextmanager
