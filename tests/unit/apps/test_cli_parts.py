@@ -150,7 +150,7 @@ def test_a_moment_is_a_date_or_an_age(word: str, seconds: float) -> None:
     assert moment(word).seconds(1_000_000_000.0) == seconds
 
 
-@pytest.mark.parametrize("word", ["", "yesterday", "7", "7y", "-1d", "2026-13-01", "9999-12-31T23:59-23:00"])
+@pytest.mark.parametrize("word", ["", "yesterday", "7", "7y", "-1d", "2026-13-01"])
 def test_what_is_no_moment_is_refused_with_an_example(word: str) -> None:
     with pytest.raises(ArgumentTypeError, match="write 2026-11-30"):
         moment(word)
