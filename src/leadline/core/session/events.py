@@ -335,6 +335,20 @@ class DamageMoved(Event, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()
 
 
+TitleSource: TypeAlias = Literal["first", "model", "user"]
+
+
+class Titled(Event, frozen=True, kw_only=True):
+    """The session has a title. One by a person holds against one by a model, and that against `first`."""
+
+    TYPE: ClassVar[str] = "session/title"
+
+    title: str
+    """One line. Empty takes back what that source gave before."""
+    source: TitleSource
+    """`first`: cut from the first words; `model`: asked of a model; `user`: given by a person."""
+
+
 CORE_EVENTS: tuple[type[Event], ...] = (
     TurnStart,
     TurnEnd,
@@ -352,5 +366,6 @@ CORE_EVENTS: tuple[type[Event], ...] = (
     ToolAnswered,
     SeedEnded,
     DamageMoved,
+    Titled,
 )
 """Every event that core owns; known to every registry of event types."""

@@ -1,0 +1,1 @@
+"""Where an index over sessions can be kept."""
