@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from typing import Literal, Protocol
+from collections.abc import AsyncGenerator, Callable
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -67,6 +67,13 @@ class LlmAdapter(Protocol):
         ...
 
 
+Wrapper: TypeAlias = Callable[[str, LlmAdapter | None], LlmAdapter | None]
+"""`(provider, adapter) -> adapter`: what answers for a provider, given what would answer without it.
+
+`adapter` is None where no provider of that name is mounted; returning it as it is leaves it alone.
+"""
+
+
 class ModelsError(LeadlineError):
     """A model or its provider could not be chosen."""
 
@@ -89,6 +96,7 @@ class Models(Service, key="models"):
     def __init__(self, default: ModelRef | None = None) -> None:
         self._default = default
         self._adapters: dict[str, LlmAdapter] = {}
+        self._wrappers: list[Wrapper] = []
 
     @property
     def default(self) -> ModelRef:
@@ -126,13 +134,24 @@ class Models(Service, key="models"):
     def _withdraw(self, name: str) -> None:
         self._adapters.pop(name, None)
 
+    def wrap(self, ctx: Context, wrapper: Wrapper) -> None:
+        """Put something between the loop and every provider for as long as ``ctx`` lives.
+
+        It also answers for providers that are not mounted, if it wants to. The latest one stands
+        outermost. A request that is on its way when it comes or goes is not touched.
+        """
+        self._wrappers.append(wrapper)
+        ctx.defer("wrapper of model providers", lambda: self._wrappers.remove(wrapper))
+
     def adapter(self, provider: str) -> LlmAdapter:
-        """The adapter of ``provider``.
+        """The adapter of ``provider``, with everything that is wrapped around it.
 
         Raises:
             UnknownProvider: none is registered under that name.
         """
         found = self._adapters.get(provider)
+        for wrapper in self._wrappers:
+            found = wrapper(provider, found)
         if found is None:
             known = ", ".join(self.providers) or "none"
             raise UnknownProvider(

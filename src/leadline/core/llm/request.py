@@ -83,3 +83,5 @@ class LlmRequest:
     system: str
     tools: tuple[ToolSchema, ...]
     conversation: Conversation
+    session: str = ""
+    """Id of the session whose log it is made from; part of no body and no digest."""

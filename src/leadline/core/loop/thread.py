@@ -26,6 +26,7 @@ class Thread:
 
     def __init__(self, agent: Agent, prompt: PromptSections, tools: ToolRegistry) -> None:
         session = agent.session
+        self._session = session.id
         self.derived = session.derived()
         self.epoch = Epoch(prompt, tools, agent.ctx.scope)
         self.header = session.last(RequestHeader)
@@ -73,7 +74,7 @@ class Thread:
 
     def request(self, header: RequestHeader, conversation: Conversation) -> LlmRequest:
         """The request that the log now stands for."""
-        return request_of(header, self.purpose, conversation)
+        return request_of(header, self.purpose, conversation, self._session)
 
     def purpose_fields(self) -> tuple[JsonObject | None, str]:
         """The purpose's facts as the next `request/sent` carries them: whole once, by their digest after that."""
@@ -98,6 +99,8 @@ def purpose_digest(purpose: Purpose) -> str:
     return sha256(canonical(purpose.data)).hexdigest() if purpose.data else ""
 
 
-def request_of(header: RequestHeader, purpose: Purpose, conversation: Conversation) -> LlmRequest:
+def request_of(
+    header: RequestHeader, purpose: Purpose, conversation: Conversation, session: str = ""
+) -> LlmRequest:
     """The request that a header and a conversation make: the one way, for sending and for auditing."""
-    return LlmRequest(header.config, purpose, header.system, header.tools, conversation)
+    return LlmRequest(header.config, purpose, header.system, header.tools, conversation, session)

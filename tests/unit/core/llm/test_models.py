@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leadline.core.llm.adapter import DuplicateProvider, Models, NoDefaultModel, UnknownProvider
+from leadline.core.llm.adapter import DuplicateProvider, LlmAdapter, Models, NoDefaultModel, UnknownProvider
 from leadline.core.llm.request import BadModelRef, ModelRef
 from leadline.kernel.context import Context, Kernel
 from leadline.kernel.plugin import Plugin
@@ -35,6 +35,28 @@ async def test_an_unknown_provider_names_the_known_ones_and_how_to_add_one() -> 
             models.adapter("three")
         with pytest.raises(DuplicateProvider, match="'one'"):
             models.register(kernel.root, ScriptedModel(provider="one"))
+
+
+@pytest.mark.anyio
+async def test_what_wraps_the_providers_sees_all_of_them_and_is_gone_with_its_plugin() -> None:
+    models, own, stand_in = Models(), ScriptedModel(provider="one"), ScriptedModel(provider="gone")
+
+    def missing(provider: str, found: LlmAdapter | None) -> LlmAdapter | None:
+        return stand_in if found is None and provider == "gone" else found
+
+    async def apply(ctx: Context, config: None) -> None:
+        models.wrap(ctx, missing)
+
+    async with Kernel() as kernel:
+        models.register(kernel.root, own)
+        fiber = await kernel.root.mount(Plugin("wrapping", apply))
+        assert models.adapter("one") is own
+        assert models.adapter("gone") is stand_in
+        with pytest.raises(UnknownProvider):
+            models.adapter("other")
+        await fiber.dispose()
+        with pytest.raises(UnknownProvider):
+            models.adapter("gone")
 
 
 def test_no_default_says_where_to_set_one() -> None:
