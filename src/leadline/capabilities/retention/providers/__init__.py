@@ -1,0 +1,1 @@
+"""How things are kept: over any session store and any blob store."""
