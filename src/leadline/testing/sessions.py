@@ -73,7 +73,7 @@ class MemorySessions(SessionStore):
         log.leased = True
         return Session(header, loaded, log, types=self._types, clock=self._clock, hooks=self.hooks)
 
-    async def open(self, session_id: str) -> Session:
+    async def open(self, session_id: str, *, repair: bool = True) -> Session:
         log = self._log(session_id)
         if log.leased:
             raise SessionLocked(session_id, "localhost", None, None, "an unknown time")
@@ -89,7 +89,8 @@ class MemorySessions(SessionStore):
             raise session.obstacle
         del log.content[loaded.end :]
         log.leased = True
-        session.append_all(repairs(session))
+        if repair:
+            session.append_all(repairs(session))
         return session
 
     async def read(self, session_id: str) -> Session:

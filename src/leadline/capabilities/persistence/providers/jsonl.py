@@ -91,7 +91,7 @@ class JsonlSessions(SessionStore):
             raise
         return lease
 
-    async def open(self, session_id: str) -> Session:
+    async def open(self, session_id: str, *, repair: bool = True) -> Session:
         path = self._existing(session_id)
         await to_thread.run_sync(self._check_header, path)
         lease = await self._lease(path)
@@ -101,7 +101,7 @@ class JsonlSessions(SessionStore):
             lease.release()
             raise
         try:
-            session.append_all([*extra, *repairs(session)])
+            session.append_all([*extra, *(repairs(session) if repair else ())])
         except BaseException:
             await session.close()
             raise
