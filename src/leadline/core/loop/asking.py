@@ -217,6 +217,8 @@ class Asking:
             state=state,
             usage=_reported(completion.usage),
             digest=ready.call.digest,
+            cut_calls=tuple(call.name for call in completion.dropped_calls),
+            leaked_call=completion.finish.leaked_call,
         )
 
     def _ended(

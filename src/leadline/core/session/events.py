@@ -264,6 +264,10 @@ class AssistantSaid(Event, frozen=True, kw_only=True):
     """As reported by the provider; None when it reported nothing."""
     digest: str = ""
     """That of its `request/sent`."""
+    cut_calls: tuple[str, ...] = ()
+    """Names of the tools whose calls were cut off, and so are not in the message."""
+    leaked_call: bool = False
+    """Whether its text ends with a tool call written as text."""
 
 
 # --- tools -------------------------------------------------------------------------------------------------
