@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from leadline.apps.cli.exits import Exit, Quit
+from leadline.apps.cli.times import Moment
 from leadline.kernel.errors import did_you_mean
 
 
@@ -37,6 +38,30 @@ class Given(Namespace):
     id: str
     report: bool
     file: Path
+    ids: list[str]
+    words: list[str]
+    turn: int | None
+    title_to: str | None
+    kind: str | None
+    kinds: list[str]
+    status: list[str]
+    since: Moment | None
+    until: Moment | None
+    title_has: str | None
+    words_in: str | None
+    corpus_has: str | None
+    min_cost: float | None
+    max_cost: float | None
+    parent: str | None
+    children: bool
+    limit: int | None
+    cursor: str | None
+    dry_run: bool
+    yes: bool
+    grace: float | None
+    stale_index: float | None
+    older_than: float
+    interrupted: bool
 
 
 def text(word: str) -> str:
@@ -88,7 +113,7 @@ class Parser(ArgumentParser):
         # argparse forgets what `--` said when words and options are mixed.
         many = next((one.dest for one in self._actions if not one.option_strings and one.nargs == "*"), None)
         if many is None:
-            self.error("'--' is for questions and tasks")
+            self.error("'--' is for what is told in words, such as questions")
         getattr(given, many).extend(text(word) for word in words)
 
 

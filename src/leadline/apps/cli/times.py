@@ -13,16 +13,18 @@ _AGE = re.compile(r"(\d{1,7}(?:\.\d{1,6})?)([smhdw])")
 
 @dataclass(frozen=True)
 class Moment:
-    """A point in time, or how long ago it was."""
+    """A point in time as it was typed, or how long ago it was."""
 
-    at: float | None
-    """Seconds since 1970, UTC; None where only `ago` is known."""
+    typed: str
+    """ISO date, with a time or without; empty where only `ago` is known."""
     ago: float = 0.0
     """Seconds."""
 
-    def seconds(self, now: float) -> float:
-        """Seconds since 1970, UTC, as seen at `now`."""
-        return now - self.ago if self.at is None else self.at
+    def iso(self, now: float) -> str:
+        """As an ISO date or time, as seen at `now`, which is in seconds since 1970, UTC."""
+        return self.typed or datetime.fromtimestamp(max(0.0, now - self.ago), UTC).isoformat(
+            timespec="seconds"
+        )
 
 
 def age(word: str) -> float:
@@ -43,12 +45,13 @@ def moment(word: str) -> Moment:
     Raises:
         ArgumentTypeError: it is none of these.
     """
-    if _AGE.fullmatch(word.strip().lower()):
-        return Moment(None, age(word))
+    typed = word.strip()
+    if _AGE.fullmatch(typed.lower()):
+        return Moment("", age(word))
     try:
-        read = datetime.fromisoformat(word.strip())
-        return Moment((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp())
-    except (ValueError, OverflowError, OSError):
+        datetime.fromisoformat(typed)
+    except ValueError:
         raise ArgumentTypeError(
             f"{word!r} is no date; write 2026-11-30, 2026-11-30T09:00, or how long ago: 12h, 7d"
         ) from None
+    return Moment(typed)
