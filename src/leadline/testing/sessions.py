@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
 
 from leadline.core.clock import Clock
 from leadline.core.session.blobs import Blobs, is_hash, sha256_hex
@@ -19,6 +21,7 @@ from leadline.core.session.errors import (
     SessionWriteFailed,
 )
 from leadline.core.session.events import Event
+from leadline.core.session.lease import here
 from leadline.core.session.load import load
 from leadline.core.session.log import Session
 from leadline.core.session.registry import EventTypes
@@ -33,6 +36,8 @@ class MemoryLog:
     def __init__(self, content: bytes = b"") -> None:
         self.content = bytearray(content)
         self.leased = False
+        self.archived = False
+        self.beside: dict[str, bytes] = {}
         self.full = False
         """Set it to make every write fail as on a full disk."""
         self.synced = len(content)
@@ -88,7 +93,7 @@ class MemorySessions(SessionStore):
         if session.obstacle is not None:
             raise session.obstacle
         del log.content[loaded.end :]
-        log.leased = True
+        log.leased, log.archived = True, False
         if repair:
             session.append_all(repairs(session))
         return session
@@ -101,6 +106,43 @@ class MemorySessions(SessionStore):
     async def list(self) -> list[SessionEntry]:
         entries = [await self._entry(session_id) for session_id in self.logs]
         return sorted(entries, key=lambda one: (one.status == "unreadable", one.created, one.id))
+
+    async def entry(self, session_id: str) -> SessionEntry:
+        return await self._entry(session_id)
+
+    async def stamps(self) -> dict[str, str]:
+        return {session_id: hashlib.sha256(log.content).hexdigest() for session_id, log in self.logs.items()}
+
+    async def raw(self, session_id: str) -> AsyncGenerator[bytes]:
+        yield bytes(self._log(session_id).content)
+
+    async def add_raw(
+        self, chunks: AsyncIterable[bytes], beside: Mapping[str, bytes] | None = None
+    ) -> SessionEntry:
+        content = b"".join([chunk async for chunk in chunks])
+        loaded = load(io.BytesIO(content))
+        header = loaded.header
+        if loaded.newer_format is not None:
+            raise SessionFormatTooNew(header.id if header else "", loaded.newer_format)
+        if header is None or not valid_id(header.id):
+            raise SessionUnreadable(f"the log cannot be taken in: {loaded.problems[:1]}")
+        for name in beside or ():
+            if not re.fullmatch(re.escape(header.id) + r"\.damaged-[0-9]+", name):
+                raise SessionUnreadable(f"{name!r} is not the name of what was moved out of a session")
+        if header.id in self.logs:
+            raise SessionExists(f"session {header.id} is there already; choose another id")
+        log = self.logs[header.id] = MemoryLog(content)
+        log.beside = dict(beside or {})
+        return await self.entry(header.id)
+
+    async def archive(self, session_id: str) -> SessionEntry:
+        if self._log(session_id).leased:
+            raise SessionLocked(session_id, "localhost", None, None, "an unknown time")
+        self.logs[session_id].archived = True
+        return await self.entry(session_id)
+
+    async def beside(self, session_id: str) -> dict[str, bytes]:
+        return dict(self._log(session_id).beside)
 
     async def _entry(self, session_id: str) -> SessionEntry:
         session = await self.read(session_id)
@@ -117,6 +159,8 @@ class MemorySessions(SessionStore):
             cwd=header.cwd,
             label=header.label,
             size=len(self.logs[session_id].content),
+            holder=here().holder(1, header.created) if self.logs[session_id].leased else None,
+            archived=self.logs[session_id].archived,
         )
 
     def _resting(self, session: Session) -> SessionStatus:

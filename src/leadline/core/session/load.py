@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from os import SEEK_END
 from typing import BinaryIO
 
 from leadline.core.session.codec import (
@@ -124,7 +123,8 @@ class _Loader:
         self._starts.append((first.start, first.number))
         out.size = first.end
         if not self._header(first):
-            out.size = file.seek(0, SEEK_END)
+            for line in lines:
+                out.size = line.end
             return out
         for line in lines:
             out.size = line.end

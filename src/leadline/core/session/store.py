@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -15,6 +15,7 @@ from msgspec import structs
 from leadline.core.session.codec import Header, Logged, chain, compose, encode_header, recompose
 from leadline.core.session.errors import ForkRefused
 from leadline.core.session.events import SeedEnded
+from leadline.core.session.lease import Holder
 from leadline.core.session.load import Loaded
 from leadline.core.session.log import Hooks, Session, Veto
 from leadline.core.session.place import place_of
@@ -46,6 +47,10 @@ class SessionEntry:
     path: str = ""
     reason: str = ""
     """Why it is unreadable, and what to do."""
+    holder: Holder | None = None
+    """Who writes it now; given exactly when the status is `running`."""
+    archived: bool = False
+    """Whether it was put away compressed; reading and opening work as ever."""
 
 
 MAX_LABEL = 200
@@ -70,10 +75,12 @@ class SessionStore(Service, key="sessions"):
         """
 
     @abstractmethod
-    async def open(self, session_id: str) -> Session:
+    async def open(self, session_id: str, *, repair: bool = True) -> Session:
         """The session, open for writing. What a dead writer left open is closed by events first.
 
-        Damage at the end of the log is moved to a file beside it and told in `problems`.
+        Without `repair` the turn that it left open stays open, for somebody who goes on with it. Damage at the
+        end of the log is moved to a file beside it, in either case, and told in `problems`. An archived
+        session is taken out of its archive.
 
         Raises:
             SessionNotFound: there is none of that id.
@@ -96,6 +103,64 @@ class SessionStore(Service, key="sessions"):
     @abstractmethod
     async def list(self) -> list[SessionEntry]:
         """Every session, oldest first, those that cannot be read last. Reads headers and ends only."""
+
+    @abstractmethod
+    async def entry(self, session_id: str) -> SessionEntry:
+        """The line of the list that one session has now. Total, as `list` is.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+        """
+
+    @abstractmethod
+    async def stamps(self) -> dict[str, str]:
+        """For each session, by id, a token that changes whenever its log changes; nothing of a log is read.
+
+        Compare tokens for equality only. That a writer came or went changes no token: ask `entry` for that.
+        """
+
+    @abstractmethod
+    def raw(self, session_id: str) -> AsyncIterator[bytes]:
+        """The bytes of the log exactly as they stand, damage included, in pieces; never compressed.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+            SessionUnreadable: the store cannot read them.
+        """
+
+    @abstractmethod
+    async def add_raw(
+        self, chunks: AsyncIterable[bytes], beside: Mapping[str, bytes] | None = None
+    ) -> SessionEntry:
+        """Take in a log exactly as it is, under the id in its header: whole and synced, or not at all.
+
+        `beside` holds what `beside` gave of the session that the log comes from.
+
+        Raises:
+            SessionExists: the id is taken; nothing was overwritten.
+            SessionUnreadable: the bytes do not begin with a header that can be used, or a name in `beside` is
+                not one that `beside` gives.
+            SessionFormatTooNew: the log was written by a later version.
+            SessionWriteFailed: the store could not be written; nothing was added.
+        """
+
+    @abstractmethod
+    async def archive(self, session_id: str) -> SessionEntry:
+        """Put a session away compressed; it is still listed, read and opened as ever. Idempotent.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+            SessionLocked: someone writes it now.
+            SessionWriteFailed: the store could not be written; the session is as before.
+        """
+
+    @abstractmethod
+    async def beside(self, session_id: str) -> dict[str, bytes]:
+        """What the store keeps of a session beside its log, by name: the damage that was moved out of it.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+        """
 
     @abstractmethod
     async def delete(self, session_id: str) -> None:

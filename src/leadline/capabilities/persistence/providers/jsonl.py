@@ -8,30 +8,36 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import anyio
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict
 
 from leadline.capabilities.persistence.providers.lease import Lease, is_held
-from leadline.capabilities.persistence.providers.listing import entry_of, head_line, read_header
+from leadline.capabilities.persistence.providers.listing import PLAIN, entry_of, header_in, id_of
 from leadline.capabilities.persistence.providers.log_file import (
     LogFile,
     damaged_files,
     move_damage,
     open_log,
     publish,
+    publish_file,
+    sync_directory,
 )
+from leadline.capabilities.persistence.providers.session_files import SessionFiles, new_file
 from leadline.core.clock import Clock
 from leadline.core.config import ConfigParser
 from leadline.core.home import Home
 from leadline.core.session.codec import (
     FORMAT,
+    MAX_HEADER_BYTES,
     Header,
     Logged,
     Problem,
+    decode_header,
     decode_line,
     newer_format,
     valid_id,
@@ -45,6 +51,7 @@ from leadline.core.session.errors import (
     SessionWriteFailed,
 )
 from leadline.core.session.events import DamageMoved, Event
+from leadline.core.session.lease import BEAT_S
 from leadline.core.session.load import Loaded, Quarantined, load
 from leadline.core.session.log import Session
 from leadline.core.session.registry import EventTypes
@@ -56,6 +63,7 @@ from leadline.kernel.plugin import Plugin
 _LOCK_TRIES = 5
 _LOCK_PAUSE_S = 0.01
 _READ_TRIES = 5
+_CHUNK = 1 << 20
 
 
 class JsonlSessions(SessionStore):
@@ -66,37 +74,39 @@ class JsonlSessions(SessionStore):
         self._root = root
         self._clock = clock
         self._types = types
-        self._open: set[Session] = set()
+        self._open: dict[Session, Lease] = {}
 
     async def create(self, header: Header, seed: Sequence[Logged] | None = None) -> Session:
         content, header, loaded = first_lines(header, seed, round(self._clock.now(), 6))
-        path = self._path(header.id)
-        lease = await to_thread.run_sync(self._publish, path, content)
-        return self._opened(header, loaded, path, lease)
+        files = self._files(header.id)
+        lease = await to_thread.run_sync(self._publish, files, content)
+        return self._opened(header, loaded, files, lease)
 
-    def _publish(self, path: Path, content: bytes) -> Lease:
+    def _publish(self, files: SessionFiles, content: bytes) -> Lease:
+        self._make_root()
+        _refuse_taken(files)
+        lease = Lease.acquire(files.lock, files.id, self._clock.now())
+        try:
+            publish(files.plain, content, files.temporary)
+        except BaseException:
+            lease.release()
+            raise
+        return lease
+
+    def _make_root(self) -> None:
         try:
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise SessionWriteFailed(
                 str(self._root), error.strerror or str(error), "choose another directory"
             ) from error
-        if path.exists():
-            raise SessionExists(f"session {path.stem} is there already ({path}); choose another id")
-        lease = Lease.acquire(self._lock(path), path.stem, self._clock.now())
-        try:
-            publish(path, content, path.with_name(f".{path.stem}.{secrets.token_hex(4)}.new"))
-        except BaseException:
-            lease.release()
-            raise
-        return lease
 
     async def open(self, session_id: str, *, repair: bool = True) -> Session:
-        path = self._existing(session_id)
-        await to_thread.run_sync(self._check_header, path)
-        lease = await self._lease(path)
+        files = self._existing(session_id)
+        await to_thread.run_sync(self._check_header, files)
+        lease = await self._lease(files)
         try:
-            session, extra = await to_thread.run_sync(self._load_to_write, path, lease)
+            session, extra = await to_thread.run_sync(self._load_to_write, files, lease)
         except BaseException:
             lease.release()
             raise
@@ -107,79 +117,89 @@ class JsonlSessions(SessionStore):
             raise
         return session
 
-    async def _lease(self, path: Path) -> Lease:
+    async def _lease(self, files: SessionFiles) -> Lease:
         # Whoever only looks whether a lease is held has it for an instant: that is no reason to give up.
         for _ in range(_LOCK_TRIES - 1):
             try:
-                return await to_thread.run_sync(Lease.acquire, self._lock(path), path.stem, self._clock.now())
+                return await to_thread.run_sync(Lease.acquire, files.lock, files.id, self._clock.now())
             except SessionLocked:
                 await anyio.sleep(_LOCK_PAUSE_S)
-        return await to_thread.run_sync(Lease.acquire, self._lock(path), path.stem, self._clock.now())
+        return await to_thread.run_sync(Lease.acquire, files.lock, files.id, self._clock.now())
 
-    def _check_header(self, path: Path) -> None:
+    def _check_header(self, files: SessionFiles) -> None:
         """Refuse, before anything is touched, a log that this version may not write."""
         try:
-            with open_log(path) as file:
-                newer = newer_format(head_line(file.fileno())[0])
-                header = read_header(file.fileno(), path.stem)
+            with files.log() as (file, _):
+                line = file.readline(MAX_HEADER_BYTES)
         except OSError as error:
             raise SessionUnreadable(
-                f"session {path.stem} ({path}) cannot be read: {error.strerror}"
+                f"session {files.id} ({files.plain}) cannot be read: {error.strerror}"
             ) from error
-        if newer is not None:
-            raise SessionFormatTooNew(path.stem, newer)
-        if isinstance(header, str):
-            raise SessionUnreadable(f"session {path.stem} ({path}) cannot be opened for writing: {header}")
+        _refuse_header(line, files.id, f"session {files.id} ({files.plain}) cannot be opened for writing")
 
-    def _load_to_write(self, path: Path, lease: Lease) -> tuple[Session, list[Event]]:
-        with open_log(path) as file:
+    def _load_to_write(self, files: SessionFiles, lease: Lease) -> tuple[Session, list[Event]]:
+        lost = files.restore()
+        with open_log(files.plain) as file:
             loaded = load(file)
+        loaded.problems.extend(Problem(0, one) for one in lost)
         header = loaded.header
         if header is None:
-            raise SessionUnreadable(f"session {path.stem} ({path}) lost its header while it was opened")
+            raise SessionUnreadable(f"session {files.id} ({files.plain}) lost its header while it was opened")
         obstacle = Session(header, loaded, None, types=self._types, clock=self._clock).obstacle
         if obstacle is not None:
             raise obstacle
         extra: list[Event] = []
         if loaded.end < loaded.size:
-            extra.append(move_damage(path, loaded))
-        self._tell_moved(path, loaded)
-        return self._opened(header, loaded, path, lease), extra
+            extra.append(move_damage(files.plain, loaded))
+        self._tell_moved(files, loaded)
+        return self._opened(header, loaded, files, lease), extra
 
-    def _opened(self, header: Header, loaded: Loaded, path: Path, lease: Lease) -> Session:
+    def _opened(self, header: Header, loaded: Loaded, files: SessionFiles, lease: Lease) -> Session:
         try:
-            sink = LogFile(path, loaded.end, lease)
+            sink = LogFile(files.plain, loaded.end, lease)
         except BaseException:
             lease.release()
             raise
         session = Session(header, loaded, sink, types=self._types, clock=self._clock, hooks=self.hooks)
-        self._open = {one for one in self._open if one.writable}
-        self._open.add(session)
+        self._open = {one: held for one, held in self._open.items() if one.writable}
+        self._open[session] = lease
         return session
 
+    async def beat(self) -> None:
+        """Say for every open session, again and again until cancelled, that its writer is alive."""
+        while True:
+            # Paced by real time whatever clock is composed: it is for processes that know no other.
+            await anyio.sleep(BEAT_S)
+            for session, lease in tuple(self._open.items()):
+                if session.writable:
+                    lease.beat(self._clock.now())
+
     async def read(self, session_id: str) -> Session:
-        path = self._existing(session_id)
-        loaded = await to_thread.run_sync(self._load_to_read, path)
+        files = self._existing(session_id)
+        loaded = await to_thread.run_sync(self._load_to_read, files)
         header = loaded.header or Header(format=FORMAT, id=session_id, kind="unreadable", created=0.0)
         return Session(header, loaded, None, types=self._types, clock=self._clock)
 
-    def _load_to_read(self, path: Path) -> Loaded:
+    def _load_to_read(self, files: SessionFiles) -> Loaded:
         loaded = Loaded()
         for _ in range(_READ_TRIES):
             try:
-                with open_log(path) as file:
+                with files.log() as (file, lost):
                     loaded = load(file)
             except FileNotFoundError:
-                raise self._missing(path.stem) from None
+                raise self._missing(files.id) from None
             except OSError as error:
-                return Loaded(problems=[Problem(0, f"{path} cannot be read: {error.strerror or error}")])
+                return Loaded(
+                    problems=[Problem(0, f"{files.plain} cannot be read: {error.strerror or error}")]
+                )
+            loaded.problems.extend(Problem(0, one) for one in lost)
             # A line that a live writer is in the middle of is whole a moment later.
-            if loaded.end == loaded.size or not is_held(self._lock(path)):
+            if loaded.end == loaded.size or not is_held(files.lock):
                 break
-        self._tell_moved(path, loaded)
+        self._tell_moved(files, loaded)
         return loaded
 
-    def _tell_moved(self, path: Path, loaded: Loaded) -> None:
+    def _tell_moved(self, files: SessionFiles, loaded: Loaded) -> None:
         """Tell of damage that was moved out before, and read what can be read of it."""
         for line in loaded.logged:
             if line.type == DamageMoved.TYPE and (moved := self._types.decode(line)):
@@ -188,40 +208,121 @@ class JsonlSessions(SessionStore):
                 loaded.problems.append(
                     Problem(moved.first_line, f"{moved.bytes} bytes were moved to {moved.file}: {reasons}")
                 )
-        for beside in damaged_files(path):
+        for beside in damaged_files(files.plain):
             loaded.quarantined.extend(_readable(beside))
 
     async def list(self) -> list[SessionEntry]:
         return await to_thread.run_sync(self._list)
 
     def _list(self) -> list[SessionEntry]:
-        entries = [
-            entry_of(path, self._lock(path), self._types)
-            for path in sorted(self._root.glob("*.jsonl"))
-            if not path.name.startswith(".")
-        ]
-        return sorted(entries, key=lambda one: (one.status == "unreadable", one.created, one.id))
+        entries = [self._entry(SessionFiles(self._root, session_id)) for session_id in self._stamps()]
+        found = [one for one in entries if one is not None]
+        return sorted(found, key=lambda one: (one.status == "unreadable", one.created, one.id))
 
-    async def delete(self, session_id: str) -> None:
-        path = self._existing(session_id)
-        lease = await self._lease(path)
-        try:
-            await to_thread.run_sync(self._remove, path)
-        finally:
-            lease.release()
+    def _entry(self, files: SessionFiles) -> SessionEntry | None:
+        path = files.present()
+        return entry_of(path, files.lock, self._types, self._clock.now()) if path else None
 
-    def _remove(self, path: Path) -> None:
+    async def entry(self, session_id: str) -> SessionEntry:
+        files = self._existing(session_id)
+        found = await to_thread.run_sync(self._entry, files)
+        if found is None:
+            raise self._missing(session_id)
+        return found
+
+    async def stamps(self) -> dict[str, str]:
+        return await to_thread.run_sync(self._stamps)
+
+    def _stamps(self) -> dict[str, str]:
+        plain: dict[str, str] = {}
+        packed: dict[str, str] = {}
         try:
-            for beside in damaged_files(path):
-                beside.unlink()
-            path.unlink()
-            self._lock(path).unlink(missing_ok=True)
+            with os.scandir(self._root) as found:
+                for one in found:
+                    name = one.name
+                    session_id = id_of(name)
+                    if session_id is None:
+                        continue
+                    stamps = plain if name.endswith(PLAIN) else packed
+                    try:
+                        stat = one.stat(follow_symlinks=False)
+                    except OSError:
+                        stamps[session_id] = ""
+                        continue
+                    stamps[session_id] = f"{stat.st_size}.{stat.st_mtime_ns}.{stat.st_ino}"
+        except OSError:
+            return {}
+        return packed | plain
+
+    async def raw(self, session_id: str) -> AsyncGenerator[bytes]:
+        files = self._existing(session_id)
+        try:
+            with files.log() as (file, _):
+                while chunk := await to_thread.run_sync(file.read, _CHUNK):
+                    yield chunk
         except FileNotFoundError:
-            raise self._missing(path.stem) from None
+            raise self._missing(session_id) from None
+        except OSError as error:
+            raise SessionUnreadable(
+                f"session {session_id} ({files.plain}) cannot be read: {error.strerror or error}"
+            ) from error
+
+    async def add_raw(
+        self, chunks: AsyncIterable[bytes], beside: Mapping[str, bytes] | None = None
+    ) -> SessionEntry:
+        self._make_root()
+        temporary = self._root / f".{secrets.token_hex(8)}.new"
+        try:
+            head = await self._receive(chunks, temporary)
+            header = _refuse_header(head, None, "the log cannot be taken in")
+            files = self._files(header.id)
+            await to_thread.run_sync(_publish_raw, files, temporary, beside or {})
+        finally:
+            temporary.unlink(missing_ok=True)
+        return await self.entry(header.id)
+
+    async def _receive(self, chunks: AsyncIterable[bytes], into: Path) -> bytes:
+        """Write `chunks` to the file `into`, synced; the first line."""
+        head = b""
+        try:
+            with new_file(into) as file:
+                async for chunk in chunks:
+                    if len(head) < MAX_HEADER_BYTES:
+                        head += chunk[:MAX_HEADER_BYTES]
+                    await to_thread.run_sync(file.write, chunk)
+                await to_thread.run_sync(_flushed, file)
         except OSError as error:
             raise SessionWriteFailed(
-                str(path), error.strerror or str(error), "make its directory writable"
+                str(into), error.strerror or str(error), "free space, then try again"
             ) from error
+        line, end, _ = head[:MAX_HEADER_BYTES].partition(b"\n")
+        return line + end
+
+    async def archive(self, session_id: str) -> SessionEntry:
+        files = self._existing(session_id)
+        lease = await self._lease(files)
+        try:
+            await to_thread.run_sync(files.archive, self._types)
+        finally:
+            lease.release()
+        return await self.entry(session_id)
+
+    async def beside(self, session_id: str) -> dict[str, bytes]:
+        return await to_thread.run_sync(self._existing(session_id).beside)
+
+    async def delete(self, session_id: str) -> None:
+        files = self._existing(session_id)
+        lease = await self._lease(files)
+        try:
+            await to_thread.run_sync(files.remove)
+        except FileNotFoundError:
+            raise self._missing(session_id) from None
+        except OSError as error:
+            raise SessionWriteFailed(
+                str(files.plain), error.strerror or str(error), "make its directory writable"
+            ) from error
+        finally:
+            lease.release()
 
     async def close(self) -> None:
         """Close every session that is still open."""
@@ -229,22 +330,63 @@ class JsonlSessions(SessionStore):
             await session.close()
         self._open.clear()
 
-    def _path(self, session_id: str) -> Path:
-        return self._root / f"{session_id}.jsonl"
+    def _files(self, session_id: str) -> SessionFiles:
+        return SessionFiles(self._root, session_id)
 
-    def _lock(self, path: Path) -> Path:
-        return path.with_suffix(".lock")
-
-    def _existing(self, session_id: str) -> Path:
-        path = self._path(session_id)
-        if not valid_id(session_id) or not os.path.lexists(path):
+    def _existing(self, session_id: str) -> SessionFiles:
+        files = self._files(session_id)
+        if not valid_id(session_id) or files.present() is None:
             raise self._missing(session_id)
-        return path
+        return files
 
     def _missing(self, session_id: str) -> SessionNotFound:
         return SessionNotFound(
             f"there is no session {session_id!r} in {self._root}; a run tells its id when it starts"
         )
+
+
+def _refuse_taken(files: SessionFiles) -> None:
+    there = files.present()
+    if there is not None:
+        raise SessionExists(f"session {files.id} is there already ({there}); choose another id")
+
+
+def _refuse_header(line: bytes, session_id: str | None, what: str) -> Header:
+    """The header in a log's first line, which has to be one that this version may write.
+
+    Raises:
+        SessionFormatTooNew, SessionUnreadable: it is not.
+    """
+    content = line.removesuffix(b"\n")
+    newer = newer_format(content)
+    known = decode_header(content)
+    name = session_id or ("" if isinstance(known, str) else known.id)
+    if newer is not None:
+        raise SessionFormatTooNew(name, newer)
+    header = header_in(content, name, finished=line.endswith(b"\n"))
+    if isinstance(header, str):
+        raise SessionUnreadable(f"{what}: {header}")
+    if not valid_id(header.id):
+        raise SessionUnreadable(f"{what}: {header.id!r} cannot be the id of a session")
+    return header
+
+
+def _publish_raw(files: SessionFiles, temporary: Path, beside: Mapping[str, bytes]) -> None:
+    files.check_beside(beside)
+    _refuse_taken(files)
+    try:
+        files.add_beside(beside)
+        publish_file(files.plain, temporary)
+        sync_directory(files.root)
+    except OSError as error:
+        raise SessionWriteFailed(
+            str(files.plain), error.strerror or str(error), "free space, then try again"
+        ) from error
+
+
+def _flushed(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _readable(beside: Path) -> list[Quarantined]:
@@ -275,6 +417,7 @@ async def start(ctx: Context, root: Path | None) -> None:
     store.hooks.notice = ctx.notice
     store.hooks.report = ctx.report
     ctx.defer("open sessions", store.close)
+    ctx.spawn(store.beat, name="heartbeat of open sessions")
     ctx.provide(SessionStore, store)
 
 

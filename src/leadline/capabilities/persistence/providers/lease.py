@@ -1,9 +1,10 @@
 """The exclusive right to write one session: a lock that dies with its holder, and an epoch that does not.
 
 The lock is `flock` on a file beside the log, which the system gives up when the holder's process
-ends, however it ends. The file holds who has it and the epoch, a number that rises with each holder,
-so that one who lost the lock without noticing (the file was replaced, a network mount let go) is
-refused at its next append.
+ends, however it ends. The file holds who has it, a heartbeat, and the epoch, a number that rises with
+each holder, so that one who lost the lock without noticing (the file was replaced, a network mount let
+go) is refused at its next append. On a file system that does not carry the lock to other machines, the
+heartbeat of a holder there is what keeps others out.
 """
 
 from __future__ import annotations
@@ -11,27 +12,18 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import socket
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from leadline.core.session.errors import SessionLocked, SessionWriteFailed, StaleLease
+from leadline.core.session.lease import Here, Holder, here, is_alive
 
 _HELD_BY_OTHER = (errno.EAGAIN, errno.EACCES)
-
-
-class Holder(msgspec.Struct, frozen=True):
-    """Who has, or last had, the lease."""
-
-    epoch: int
-    host: str
-    pid: int
-    boot: str
-    """Identity of the machine's boot, so that a pid of an earlier one is not taken for a live process."""
-    started: float
-    """Seconds since 1970, UTC."""
+_UNKNOWN = Holder(epoch=0, host="", pid=0, boot="", started=0.0)
+"""Stands for a holder whose file cannot be read."""
 
 
 class Lease:
@@ -52,6 +44,7 @@ class Lease:
             SessionLocked: someone has it.
             SessionWriteFailed: the file cannot be used for locking.
         """
+        asking = here()
         while True:
             try:
                 fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -62,7 +55,11 @@ class Lease:
                 if not _still_there(fd, path):
                     os.close(fd)
                     continue
-                return cls(fd, path, session_id, _take(fd, now))
+                before = _read(fd)
+                if before is not None and _beats_elsewhere(before, asking, now):
+                    os.close(fd)
+                    raise _locked(session_id, before)
+                return cls(fd, path, session_id, _take(fd, before, asking, now))
             except OSError as error:
                 holder = _read(fd)
                 os.close(fd)
@@ -88,43 +85,89 @@ class Lease:
             )
         self._stamp = stamp
 
+    def beat(self, now: float) -> None:
+        """Say that the holder is still there. What cannot be written is left: the next append tells why."""
+        self._say(structs.replace(self.holder, heartbeat=now))
+
     def release(self) -> None:
         """Give the lease up. Idempotent."""
+        self._say(structs.replace(self.holder, released=True))
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
 
+    def _say(self, holder: Holder) -> None:
+        if self._fd < 0:
+            return
+        try:
+            self.check()
+            _write(self._fd, holder)
+            self._stamp = _stamp(self._fd)
+        except (OSError, StaleLease):
+            return
+        self.holder = holder
+
 
 def is_held(path: Path) -> bool:
-    """Whether a live process has the lease whose file is `path`."""
+    """Whether a live process of this machine has the lease whose file is `path`."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:
+        return _is_locked(fd)
+    finally:
+        os.close(fd)
+
+
+def holder_of(path: Path, now: float) -> Holder | None:
+    """Who has the lease whose file is `path` and is alive; None where nobody is."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        holder = _read(fd)
+        if holder is not None and holder.released:
+            return None
+        if _is_locked(fd):
+            return holder or _UNKNOWN
+        return holder if holder is not None and _beats_elsewhere(holder, here(), now) else None
+    finally:
+        os.close(fd)
+
+
+def _is_locked(fd: int) -> bool:
+    try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as error:
         return error.errno in _HELD_BY_OTHER
-    finally:
-        os.close(fd)
     return False
 
 
-def _take(fd: int, now: float) -> Holder:
-    before = _read(fd)
+def _beats_elsewhere(holder: Holder, asking: Here, now: float) -> bool:
+    """Whether `holder` lives on a machine whose locks this one may not see; on this one the lock itself tells."""
+    return holder.boot != asking.boot and is_alive(holder, asking, now)
+
+
+def _take(fd: int, before: Holder | None, asking: Here, now: float) -> Holder:
     # An unreadable counter is continued at a number that no counting reaches, so that it still rises.
     epoch = before.epoch + 1 if before else (1 if os.fstat(fd).st_size == 0 else int(now * 1000))
-    holder = Holder(epoch, socket.gethostname(), os.getpid(), _boot(), now)
-    data = msgspec.json.encode(holder) + b"\n"
-    os.pwrite(fd, data, 0)
-    os.ftruncate(fd, len(data))
+    holder = asking.holder(epoch, now)
+    _write(fd, holder)
     os.fdatasync(fd)
     return holder
 
 
+def _write(fd: int, holder: Holder) -> None:
+    data = msgspec.json.encode(holder) + b"\n"
+    os.pwrite(fd, data, 0)
+    os.ftruncate(fd, len(data))
+
+
 def _read(fd: int) -> Holder | None:
     try:
-        return msgspec.json.decode(os.pread(fd, 4096, 0), type=Holder)
+        return msgspec.json.decode(os.pread(fd, 4096, 0).partition(b"\n")[0], type=Holder)
     except (OSError, msgspec.MsgspecError, UnicodeError):
         return None
 
@@ -141,13 +184,6 @@ def _still_there(fd: int, path: Path) -> bool:
         return False
     here = os.fstat(fd)
     return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)
-
-
-def _boot() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
 
 
 def _locked(session_id: str, holder: Holder | None) -> SessionLocked:

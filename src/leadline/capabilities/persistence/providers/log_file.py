@@ -130,13 +130,24 @@ def publish(path: Path, content: bytes, temporary: Path) -> None:
     try:
         temporary.write_bytes(content)
         temporary.chmod(0o600)
-        path.hardlink_to(temporary)
-    except FileExistsError:
-        raise SessionExists(f"session {path.stem} is there already ({path}); choose another id") from None
+        publish_file(path, temporary)
     except OSError as error:
         raise SessionWriteFailed(str(path), error.strerror or str(error), _RETRY) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def publish_file(path: Path, temporary: Path) -> None:
+    """Give the file `temporary` the name `path` as well, which it never takes from another.
+
+    Raises:
+        SessionExists: the file is there already.
+        OSError: the disk refused.
+    """
+    try:
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        raise SessionExists(f"session {path.stem} is there already ({path}); choose another id") from None
 
 
 def move_damage(path: Path, loaded: Loaded) -> DamageMoved:
@@ -176,14 +187,20 @@ def damaged_files(path: Path) -> list[Path]:
     return [one for _, one in sorted(numbered)]
 
 
+def next_damaged(path: Path) -> Path:
+    """The name for the next file of damage of the log `path`."""
+    before = damaged_files(path)
+    number = int(before[-1].name.rpartition("-")[2]) + 1 if before else 1
+    return path.with_name(f"{path.stem}.damaged-{number}")
+
+
 def _copy_beside(path: Path, file: BinaryIO, digest: str) -> Path:
     before = damaged_files(path)
     if before:
         with before[-1].open("rb") as last:
             if hashlib.file_digest(last, "sha256").hexdigest() == digest:
                 return before[-1]  # moved by an attempt that did not get as far as cutting the log
-    number = int(before[-1].name.rpartition("-")[2]) + 1 if before else 1
-    beside = path.with_name(f"{path.stem}.damaged-{number}")
+    beside = next_damaged(path)
     with beside.open("xb") as copy:
         while chunk := file.read(1 << 20):
             copy.write(chunk)
