@@ -14,9 +14,9 @@ from typing import cast
 import msgspec
 
 from leadline.capabilities.corpus.providers.passages import Passage
-from leadline.capabilities.corpus.providers.query import grams
 from leadline.capabilities.corpus.providers.walk import Entry
 from leadline.capabilities.documents.seam import Snapshot
+from leadline.core.unspaced import pairs
 
 SCHEMA = 2
 """Another number makes every index be built anew: raise it with the tables, the passages or the words."""
@@ -303,10 +303,8 @@ class Index:
 def _words(file: Prepared, first: int) -> Iterator[tuple[int, str, str, str, str]]:
     for number, each in enumerate(file.passages):
         body = file.text[each.start : each.end]
-        pairs = (
-            "" if body.isascii() and file.title.isascii() else grams(f"{file.title}\n{each.heading}\n{body}")
-        )
-        yield first + number, file.title, each.heading, body, pairs
+        text = f"{file.title}\n{each.heading}\n{body}"
+        yield first + number, file.title, each.heading, body, "" if text.isascii() else pairs(text)
 
 
 def remove_files(path: Path) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Protocol, cast
 
-_UNSPACED = "\u3005\u3007\u3041-\u3096\u30a1-\u30fa\u30fc-\u30fe\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\uac00-\ud7a3\U00020000-\U0003ffff"
-_RUN = re.compile(f"[{_UNSPACED}]+")
-_WORD = re.compile(rf"\d+(?:[.,]\d+)+|(?:(?![_{_UNSPACED}])\w)+")
+from leadline.core.unspaced import RUN, UNSPACED, asked_pairs
+
+_WORD = re.compile(rf"\d+(?:[.,]\d+)+|(?:(?![_{UNSPACED}])\w)+")
 _MOST_TERMS = 32
 
 
@@ -52,8 +52,8 @@ def parse(text: str) -> Query | None:
     telling = [word for word in words if word not in _stop_words()] or list(words)
     terms = [_word(word) for word in telling]
     quoted = [f'"{word}"' for word in telling]
-    for found in _RUN.finditer(composed):
-        for gram in _asked_grams(found.group()):
+    for found in RUN.finditer(composed):
+        for gram in asked_pairs(found.group()):
             terms.append(Term(gram, re.compile(re.escape(gram))))
             quoted.append(f'"{gram}"' if len(gram) > 1 else f'"{gram}" *')
     if not terms:
@@ -63,11 +63,6 @@ def parse(text: str) -> Query | None:
     return Query(tuple(term for term, _ in chosen), " OR ".join(quote for _, quote in chosen))
 
 
-def grams(text: str) -> str:
-    """Letter pairs of each run without spaces, and its last letter, as words for the index."""
-    return " ".join(gram for run in _RUN.findall(unicodedata.normalize("NFC", text)) for gram in _grams(run))
-
-
 def fold(text: str) -> str:
     """`text` in small letters without diacritics, one code point for one, so that offsets stay."""
     if text.isascii():
@@ -75,19 +70,10 @@ def fold(text: str) -> str:
     return "".join(map(_plain, text))
 
 
-def _grams(run: str) -> Iterable[str]:
-    yield from (run[index : index + 2] for index in range(len(run) - 1))
-    yield run[-1]
-
-
-def _asked_grams(run: str) -> Iterable[str]:
-    return [run] if len(run) == 1 else [run[index : index + 2] for index in range(len(run) - 1)]
-
-
 @lru_cache(maxsize=4096)
 def _plain(char: str) -> str:
     lowered = char.lower()
-    if not _RUN.match(char):
+    if not RUN.match(char):
         lowered = unicodedata.normalize("NFD", lowered)
     return lowered[:1] or char
 
