@@ -5,7 +5,9 @@ engine appends them, and only to the session of the run; what was done by a chil
 session and the sequence number there.
 
 A run is, in this order: Started, Planned, then for each unit UnitStarted .. UnitEnded with the facts about
-sources and quotes between, Drafted, one VerdictGiven a sentence, Ended. Several units interleave.
+sources and quotes between, Drafted, one VerdictGiven a sentence, Ended. Several units interleave. Around each
+piece of work that a role does stand RoleStarted and RoleEnded. A run that is taken up again has Resumed there,
+behind which it goes on.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 
+from leadline.core.llm.jsonvalue import JsonObject
 from leadline.core.llm.usage import Usage
 from leadline.core.session.events import Event
 
@@ -25,6 +28,7 @@ Outcome: TypeAlias = Literal[
 USABLE_OUTCOMES: frozenset[str] = frozenset({"ok", "partial"})
 
 RunStatus: TypeAlias = Literal["completed", "partial", "cancelled", "failed"]
+RoleStatus: TypeAlias = Literal["completed", "partial", "cancelled", "failed"]
 UnitStatus: TypeAlias = Literal["completed", "partial", "cancelled", "failed"]
 Polarity: TypeAlias = Literal["supporting", "opposing", "context"]
 MatchKind: TypeAlias = Literal["exact", "normalised"]
@@ -227,8 +231,76 @@ class Started(Event, frozen=True, kw_only=True):
     """`provider/name` of the model; what wrote the report."""
     checks_version: str = ""
     mode: Literal["direct", "delegated"] = "direct"
+    call: str | None = None
+    """Id of the tool call on whose behalf the run is made, in the session of the parent."""
+    of: str | None = None
+    """Id of the run whose evidence and sources this one uses again."""
     started_at: str = ""
     """ISO time in UTC."""
+
+
+class RoleStarted(Event, frozen=True, kw_only=True):
+    """A role was given a piece of work; `child` is the session in which it does it."""
+
+    TYPE: ClassVar[str] = "research/role-started"
+
+    key: str
+    """What the work is, unique in the run: the purpose, and the unit where it is about one."""
+    attempt: int
+    """From 1; a later attempt starts anew."""
+    child: str
+
+
+class RoleEnded(Event, frozen=True, kw_only=True):
+    """What became of an attempt. One that came to an answer is a fact: nobody is asked for it again."""
+
+    TYPE: ClassVar[str] = "research/role-ended"
+
+    key: str
+    attempt: int
+    child: str
+    status: RoleStatus
+    value: JsonObject | None = None
+    """What the role handed in, as its schema has it."""
+    error: str | None = None
+    unreachable: bool = False
+    """Whether it failed because the model cannot be used at all."""
+    exhausted: bool = False
+    """Whether it used up what one role may spend."""
+    calls: int = 0
+    """Model calls of the attempt, failed ones included."""
+    tokens: Usage = Usage()
+    """What providers reported for them."""
+
+
+class InFlight(Record, frozen=True, kw_only=True):
+    """A model call that was sent and whose answer never came to the log."""
+
+    child: str
+    """The session that made it."""
+    seq: int
+    """Of its `request/sent` there."""
+    purpose: str
+    model: str
+    idempotency_key: str
+    """Under which it is sent again."""
+
+
+class Resumed(Event, frozen=True, kw_only=True):
+    """The run is taken up again, by a later process or after its end.
+
+    An end that stands before it, and what was written for that end alone, counts no more.
+    """
+
+    TYPE: ClassVar[str] = "research/resumed"
+    OPENS: ClassVar[str] = "run"
+
+    resumed_at: str = ""
+    """ISO time in UTC."""
+    spent_s: float = 0.0
+    """Seconds that the run had been at work before."""
+    in_flight: tuple[InFlight, ...] = ()
+    """Model calls that are sent again and may be billed twice."""
 
 
 class Planned(Event, frozen=True, kw_only=True):
@@ -325,6 +397,8 @@ class Drafted(Event, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "research/drafted"
 
     report: Report
+    of_end: bool = False
+    """Put together from the evidence because the run ended without a report; a run that goes on has none of it."""
 
 
 class VerdictGiven(Event, frozen=True, kw_only=True):
@@ -350,6 +424,8 @@ class Noted(Event, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "research/noted"
 
     text: str
+    of_end: bool = False
+    """True of how the run ended; no longer true when it goes on."""
 
 
 def _no_metadata() -> dict[str, str | int | bool | None]:
@@ -375,6 +451,9 @@ class Ended(Event, frozen=True, kw_only=True):
 
 ResearchEvent: TypeAlias = (
     Started
+    | RoleStarted
+    | RoleEnded
+    | Resumed
     | Planned
     | UnitStarted
     | Searched
@@ -391,6 +470,9 @@ ResearchEvent: TypeAlias = (
 
 RESEARCH_EVENTS: tuple[type[Event], ...] = (
     Started,
+    RoleStarted,
+    RoleEnded,
+    Resumed,
     Planned,
     UnitStarted,
     Searched,

@@ -67,6 +67,8 @@ class InProcess(SubagentDriver):
         child = await self._create(request, capture)
         try:
             run = InProcessRun(child, request, capture)
+            if request.announce is not None:
+                request.announce(child.id)
             run.begin()
         except BaseException:
             await child.dispose()

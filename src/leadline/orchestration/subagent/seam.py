@@ -52,6 +52,9 @@ class SubagentRequest:
     options: CallOptions = field(default_factory=CallOptions)
     purpose: Purpose = DELEGATE
     label: str = ""
+    announce: Callable[[str], None] | None = None
+    """Told the id of the child's session before the child is set to work, so that who needs to find it again can
+    write it down first. If it raises, nothing is started."""
     max_depth: int = 3
     """Deepest position a child may have; a root agent's child has depth 1."""
     budget: TurnBudget = field(default_factory=TurnBudget)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import cast
 
 import anyio
 
 from leadline.core.agent.agent import Agent
 from leadline.core.agent.spec import TurnBudget
+from leadline.core.llm.jsonvalue import JsonValue
+from leadline.core.session.errors import SessionLocked
+from leadline.core.session.events import Event
+from leadline.core.session.log import Session
+from leadline.core.session.store import SessionStore
 from leadline.core.tools.spec import Tool
 from leadline.kernel.errors import LeadlineError
 from leadline.orchestration.subagent.seam import SubagentRequest, SubagentResult, SubagentRun, Subagents
 from leadline.research.engine.config import EngineConfig
+from leadline.research.engine.role_log import Attempt, RoleLog
 from leadline.research.engine.usage import UsageCount
-from leadline.research.events import UnitStarted
+from leadline.research.events import Noted, RoleEnded, RoleStarted, UnitStarted
 from leadline.research.evidence.governor import SourceGovernor
-from leadline.research.evidence.record_evidence import record_evidence_tool
+from leadline.research.evidence.record_evidence import record_evidence_tool, restore_evidence
 from leadline.research.evidence.shelf import SourceShelf, UnitSources
 from leadline.research.methods.seam import Phase, RoleAnswer, RoleCall
 from leadline.research.roles.prompts import persona
@@ -28,25 +34,34 @@ _PHASES: dict[str, Phase] = {"completed": "completed", "max-tokens": "partial", 
 
 
 class Children:
-    """Starts roles for a run. A planner or writer sees `structured_output` alone; a researcher sees its sources too."""
+    """Starts roles for a run. A planner or writer sees `structured_output` alone; a researcher sees its sources too.
+
+    What a role came to is in the log of the run. When a run is taken up, what has an answer there is not asked
+    again, and what was cut off goes on in its own session.
+    """
 
     def __init__(
         self,
         subagents: Subagents,
+        store: SessionStore,
         coordinator: Agent,
         shelf: SourceShelf,
-        source_tools: Callable[[], tuple[Tool, ...]],
+        source_tools: Callable[[str], tuple[Tool, ...]],
         config: EngineConfig,
     ) -> None:
+        """`source_tools` makes the tools of one attempt, whose name it is given."""
         self._subagents = subagents
+        self._store = store
         self._coordinator = coordinator
         self._shelf = shelf
         self._source_tools = source_tools
         self._config = config
-        self._attempts: Counter[str] = Counter()
+        self._log = RoleLog.of(shelf.record.facts)
         self._live: set[SubagentRun] = set()
         self._first = anyio.Event()
         self.usage = UsageCount()
+        for ended in self._log.settled:
+            self.usage.count(ended.calls, ended.tokens)
         self.start_error: LeadlineError | None = None
         """Why the first role could not be started; None once one was."""
 
@@ -57,13 +72,17 @@ class Children:
                 waiters.start_soon(_then_cancel, event, waiters.cancel_scope)
 
     async def ask(self, call: RoleCall) -> RoleAnswer:
-        """Start a role, wait for it, free it; its failure is a value.
+        """The answer of a role: from the log, or after it was started, awaited and freed; its failure is a value.
 
         Raises:
             LeadlineError: the very first role could not be started.
         """
+        attempt = self._log.next(call.key)
+        if attempt.ended is not None and attempt.settled:
+            self._first.set()
+            return recorded_answer(attempt.ended)
         try:
-            child = await self._subagents.start(self._request(call))
+            attempt, child = await self._at_work(call, attempt)
         except LeadlineError as error:
             if self._first.is_set():
                 return RoleAnswer(status="failed", error=f"{call.label}: could not be started: {error}")
@@ -73,12 +92,62 @@ class Children:
         self._live.add(child)
         self._first.set()
         try:
-            self._note_start(call, child)
-            result = await child.result()
-            return _answer(call, child, result)
+            answer = _answer(call, child, await child.result())
+            self._note_end(attempt, child, answer)
+            return answer
         finally:
             with anyio.CancelScope(shield=True):
                 await self._free(child)
+
+    async def _at_work(self, call: RoleCall, attempt: Attempt) -> tuple[Attempt, SubagentRun]:
+        """The role at work on the attempt: where it was cut off, or, where that cannot be, on a new one."""
+        if attempt.child is not None:
+            try:
+                return attempt, await self._take_up(call, attempt, attempt.child)
+            except SessionLocked:
+                raise
+            except LeadlineError as error:
+                note = f"{call.label}: what was begun could not be taken up and was begun anew: {error}"
+                self._shelf.record.append(Noted(text=note))
+                attempt = self._log.new(call.key)
+        return attempt, await self._subagents.start(self._request(call, attempt, None))
+
+    async def _take_up(self, call: RoleCall, attempt: Attempt, child: str) -> SubagentRun:
+        before = await self._store.read(child)
+        self._note_start(call, attempt, child)
+        return await self._subagents.resume(self._request(call, attempt, before), child)
+
+    def _note_start(self, call: RoleCall, attempt: Attempt, child: str) -> None:
+        """Write down who does the work before it begins."""
+        facts: list[Event] = []
+        if attempt.child != child:
+            attempt.child = child
+            facts.append(RoleStarted(key=call.key, attempt=attempt.number, child=child))
+        if call.unit is not None:
+            known = self._shelf.record.ledger.units.get(call.unit.id)
+            if known is None or known.child != child:
+                facts.append(UnitStarted(unit=call.unit, attempt=attempt.number, child=child))
+        if facts:
+            self._shelf.record.append(*facts)
+
+    def _note_end(self, attempt: Attempt, child: SubagentRun, answer: RoleAnswer) -> None:
+        used = UsageCount()
+        if child.agent is not None:
+            used.add(child.agent.session)
+        self._shelf.record.append(
+            RoleEnded(
+                key=attempt.key,
+                attempt=attempt.number,
+                child=child.session_id,
+                status=answer.status,
+                value=answer.value if isinstance(answer.value, Mapping) else None,
+                error=answer.error,
+                unreachable=answer.unreachable,
+                exhausted=answer.exhausted,
+                calls=used.calls,
+                tokens=used.tokens,
+            )
+        )
 
     async def dispose(self) -> None:
         """Free every role that is left. A failure leaves the role on the list, so that it can be tried again."""
@@ -98,13 +167,8 @@ class Children:
             if child.agent is not None:
                 self.usage.add(child.agent.session)
 
-    def _note_start(self, call: RoleCall, child: SubagentRun) -> None:
-        if call.unit is not None:
-            self._attempts[call.unit.id] += 1
-            attempt = self._attempts[call.unit.id]
-            self._shelf.record.append(UnitStarted(unit=call.unit, attempt=attempt, child=child.session_id))
-
-    def _request(self, call: RoleCall) -> SubagentRequest:
+    def _request(self, call: RoleCall, attempt: Attempt, before: Session | None) -> SubagentRequest:
+        """What the role is asked; `before` is the log of an attempt that is taken up."""
         return SubagentRequest(
             parent=self._coordinator,
             prompt=call.prompt,
@@ -112,23 +176,40 @@ class Children:
             output_schema=call.schema,
             check=call.check,
             tools=(),
-            own_tools=self._unit_tools(call),
+            own_tools=self._unit_tools(call, attempt, before),
             purpose=call.purpose,
             label=call.label,
             budget=TurnBudget(max_steps=self._config.max_steps),
+            announce=lambda child: self._note_start(call, attempt, child),
         )
 
-    def _unit_tools(self, call: RoleCall) -> tuple[Tool, ...]:
+    def _unit_tools(self, call: RoleCall, attempt: Attempt, before: Session | None) -> tuple[Tool, ...]:
         if call.unit is None:
             return ()
         governor = SourceGovernor(self._config.source_calls, self._config.recovery_reads)
-        sources = UnitSources(call.unit.id, self._shelf, self._source_tools(), governor)
+        tools = self._source_tools(f"{attempt.key}#{attempt.number}")
+        sources = UnitSources(call.unit.id, self._shelf, tools, governor)
+        if before is not None:
+            sources.restore(before)
+            restore_evidence(call.unit.id, self._shelf, before)
         return (*sources.tools, record_evidence_tool(call.unit.id, self._shelf))
 
 
 async def _then_cancel(event: anyio.Event, scope: anyio.CancelScope) -> None:
     await event.wait()
     scope.cancel()
+
+
+def recorded_answer(ended: RoleEnded) -> RoleAnswer:
+    """What the log says that a role came to."""
+    return RoleAnswer(
+        status=ended.status,
+        value=ended.value if ended.value is None else cast("JsonValue", ended.value),
+        error=ended.error,
+        unreachable=ended.unreachable,
+        exhausted=ended.exhausted,
+        child=ended.child,
+    )
 
 
 def _answer(call: RoleCall, child: SubagentRun, result: SubagentResult) -> RoleAnswer:

@@ -16,18 +16,24 @@ from leadline.core.agent.agent import Agent
 from leadline.core.agent.agents import Agents
 from leadline.core.agent.spec import AgentSpec
 from leadline.core.clock import Clock
-from leadline.core.ids import Ids
 from leadline.core.llm.adapter import Models
 from leadline.core.llm.request import ModelRef, Purpose
+from leadline.core.session.blobs import Blobs
+from leadline.core.session.store import SessionStore
+from leadline.core.tools.fence import derived_token
+from leadline.core.tools.invocation import ToolInvocation
+from leadline.core.tools.spec import Tool
 from leadline.kernel.context import Context
 from leadline.kernel.services import Service
 from leadline.orchestration.subagent.seam import Subagents
 from leadline.research.engine.children import Children
 from leadline.research.engine.config import EngineConfig
 from leadline.research.engine.finish import Finisher
+from leadline.research.engine.interrupted import RUN_KIND, Placed, calls_in_flight, interrupted
 from leadline.research.engine.run import ResearchRun, RunParts
 from leadline.research.engine.warmup import warm_up
-from leadline.research.events import USABLE_OUTCOMES, Noted, Request, Started
+from leadline.research.events import USABLE_OUTCOMES, Noted, Request, Resumed, Started
+from leadline.research.evidence.pinned import PinnedCorpus
 from leadline.research.evidence.record import RunRecord
 from leadline.research.evidence.shelf import SourceShelf
 from leadline.research.methods.seam import Method, Methods
@@ -35,7 +41,6 @@ from leadline.research.request import RequestRefused, ResearchRequest
 from leadline.research.verify.judge import CHECKS_VERSION
 from leadline.research.verify.registry import Checks
 
-RUN_KIND = "research"
 _NAMED_PARTIAL = 10
 """Documents that were read in part and are named; the rest are counted."""
 
@@ -46,8 +51,16 @@ class Execution:
 
     parent: Agent | None = None
     """The agent on whose behalf the run is made; the run is then its child."""
+    call: ToolInvocation | None = None
+    """The tool call of that agent which the run answers."""
     progress: Progress | None = None
     """Told how far reading the corpus has got."""
+    corpus: Corpus | None = None
+    """A corpus that is open already, in the place of the paths of the request; the run closes it."""
+    seed: str | None = None
+    """What the delimiters of fences are derived from; None: the id of the run, which is random."""
+    of: str | None = None
+    """Id of the run whose evidence and sources are used again."""
 
 
 class ResearchEngine(Service, key="research"):
@@ -79,15 +92,56 @@ class ResearchEngine(Service, key="research"):
         given = request.model or (execution.parent.model if execution.parent else None)
         _, model = self._ctx.get(Models).resolve(given)
         self._ctx.spawn(warm_up, name="warm up")
-        corpus = await self._open(request.corpus, execution)
+        corpus = execution.corpus or await self._open(request.corpus, execution)
         async with AsyncExitStack() as unwind:
             unwind.callback(corpus.close)
             coordinator = await self._ctx.get(Agents).create(_coordinator(request, model, execution.parent))
             unwind.push_async_callback(_shielded, coordinator.dispose)
-            delegated = execution.parent is not None
-            run = self._assemble(request, method, corpus, coordinator, model, delegated=delegated)
-            self._runs[run.id] = run
+            record = self._begun(request, method, corpus, coordinator, model, execution)
+            run = self._assemble(request, method, corpus, coordinator, record, execution)
+            self._list_unreadable(corpus, run.shelf)
+            self._note_partial(corpus, run.shelf)
             unwind.pop_all()
+        return await self._published(run)
+
+    async def resume(self, run_id: str, execution: Execution | None = None) -> ResearchRun:
+        """The run of that id, at work again where it stopped; as `start` from there on.
+
+        What its log has is a fact: plan, units that ended, answers of models, results of tools, quotes. Model calls
+        that were in flight are sent again under the same idempotency key and are told in the result.
+
+        Raises:
+            SessionNotFound: there is none.
+            NotResumable: it is no run, was never started, or is complete.
+            SessionLocked: another process is at work on it.
+            CorpusUnavailable, RequestRefused: its corpus is not where it was.
+            as `start`.
+        """
+        execution = execution or Execution()
+        store = self._ctx.get(SessionStore)
+        before = interrupted(await store.read(run_id))
+        method = self._ctx.get(Methods).get(before.started.method)
+        _, model = self._ctx.get(Models).resolve(before.model)
+        self._ctx.spawn(warm_up, name="warm up")
+        corpus = execution.corpus or await self._open(before.request.corpus, execution)
+        async with AsyncExitStack() as unwind:
+            unwind.callback(corpus.close)
+            spec = _coordinator(before.request, model, execution.parent)
+            coordinator = await self._ctx.get(Agents).resume(run_id, spec)
+            unwind.push_async_callback(_shielded, coordinator.dispose)
+            # Read again now that nobody else can write it.
+            before = interrupted(coordinator.session)
+            record = RunRecord(coordinator.session)
+            in_flight = await calls_in_flight(store, before.facts)
+            now = iso_now(self._ctx.get(Clock))
+            record.append(Resumed(resumed_at=now(), spent_s=round(before.spent_s, 3), in_flight=in_flight))
+            run = self._assemble(before.request, method, corpus, coordinator, record, execution)
+            unwind.pop_all()
+        return await self._published(run)
+
+    async def _published(self, run: ResearchRun) -> ResearchRun:
+        self._runs[run.id] = run
+        run.begin()
         try:
             await run.published()
         except BaseException:
@@ -132,24 +186,18 @@ class ResearchEngine(Service, key="research"):
             raise refused
         return corpus
 
-    def _assemble(
+    def _begun(
         self,
         request: ResearchRequest,
         method: Method,
         corpus: Corpus,
         coordinator: Agent,
         model: ModelRef,
-        *,
-        delegated: bool,
-    ) -> ResearchRun:
-        ctx, clock, ids = self._ctx, self._ctx.get(Clock), self._ctx.get(Ids)
-        now = iso_now(clock)
+        execution: Execution,
+    ) -> RunRecord:
+        """The record of a new run, with what it is asked and where its corpus is."""
         record = RunRecord(coordinator.session)
-        shelf = SourceShelf(corpus, record, now)
-        children = Children(
-            ctx.get(Subagents), coordinator, shelf, lambda: corpus_tools(corpus, ids), self._config
-        )
-        began = clock.monotonic()
+        coordinator.session.append(Placed(corpus=tuple(str(path.absolute()) for path in request.corpus)))
         record.append(
             Started(
                 run=coordinator.id,
@@ -165,12 +213,36 @@ class ResearchEngine(Service, key="research"):
                 method=method.name,
                 model=str(model),
                 checks_version=CHECKS_VERSION,
-                mode="delegated" if delegated else "direct",
-                started_at=now(),
+                mode="delegated" if execution.parent is not None else "direct",
+                call=execution.call.call_id if execution.call is not None else None,
+                of=execution.of,
+                started_at=iso_now(self._ctx.get(Clock))(),
             )
         )
-        self._list_unreadable(corpus, shelf)
-        self._note_partial(corpus, shelf)
+        return record
+
+    def _assemble(
+        self,
+        request: ResearchRequest,
+        method: Method,
+        corpus: Corpus,
+        coordinator: Agent,
+        record: RunRecord,
+        execution: Execution,
+    ) -> ResearchRun:
+        ctx, clock = self._ctx, self._ctx.get(Clock)
+        now, secret = iso_now(clock), execution.seed or coordinator.id
+        corpus = PinnedCorpus(corpus, lambda: record.ledger.sources, ctx.get(Blobs))
+        shelf = SourceShelf(corpus, record, now)
+
+        def source_tools(attempt: str) -> tuple[Tool, ...]:
+            return corpus_tools(corpus, lambda call: derived_token(secret, attempt, call.call_id))
+
+        children = Children(
+            ctx.get(Subagents), ctx.get(SessionStore), coordinator, shelf, source_tools, self._config
+        )
+        spent = record.ledger.resumed[-1].spent_s if record.ledger.resumed else 0.0
+        began = clock.monotonic() - spent
         finisher = Finisher(
             record, corpus, ctx.get(Checks), children.usage, now, lambda: clock.monotonic() - began
         )
@@ -180,9 +252,10 @@ class ResearchEngine(Service, key="research"):
             corpus=corpus,
             coordinator=coordinator,
             record=record,
+            shelf=shelf,
             children=children,
             finisher=finisher,
-            ids=ids,
+            secret=secret,
             source_calls=self._config.source_calls,
             freed=self._freed,
         )

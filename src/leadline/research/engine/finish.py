@@ -63,14 +63,21 @@ class Finisher:
         ledger = self._record.ledger
         if ledger.draft is None and ledger.quotes:
             self._record.append(
-                Noted(text=f"The run ended {status} before a report was written; this is its evidence.")
+                Noted(
+                    text=f"The run ended {status} before a report was written; this is its evidence.",
+                    of_end=True,
+                )
             )
-            self._record.append(Drafted(report=evidence_list(ledger)))
+            self._record.append(Drafted(report=evidence_list(ledger), of_end=True))
 
     def _judge(self, texts: dict[str, str]) -> None:
         ledger = self._record.ledger
-        if ledger.draft is not None:
-            for verdict in judge(ledger.draft, ledger, texts, checks=self._checks.all):
+        if ledger.draft is None:
+            return
+        for verdict in judge(ledger.draft, ledger, texts, checks=self._checks.all):
+            if (
+                verdict.sentence not in ledger.verdicts
+            ):  # a run that is taken up may have been given it before
                 self._record.append(verdict)
 
     def _texts(self) -> dict[str, str]:

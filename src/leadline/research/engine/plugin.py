@@ -7,14 +7,16 @@ from leadline.capabilities.documents.seam import Documents
 from leadline.core.agent.agents import Agents
 from leadline.core.clock import Clock
 from leadline.core.config import ConfigParser
-from leadline.core.ids import Ids
 from leadline.core.llm.adapter import Models
+from leadline.core.session.blobs import Blobs
 from leadline.core.session.registry import EventTypes
+from leadline.core.session.store import SessionStore
 from leadline.kernel.context import Context
 from leadline.kernel.plugin import Plugin
 from leadline.orchestration.subagent.seam import Subagents
 from leadline.research.engine.config import EngineConfig
 from leadline.research.engine.engine import ResearchEngine
+from leadline.research.engine.interrupted import Placed
 from leadline.research.engine.own_reports import OwnReports
 from leadline.research.events import RESEARCH_EVENTS
 from leadline.research.methods.seam import Methods
@@ -22,7 +24,7 @@ from leadline.research.verify.registry import Checks
 
 
 async def apply(ctx: Context, config: EngineConfig) -> None:
-    ctx.get(EventTypes).register(ctx, *RESEARCH_EVENTS)
+    ctx.get(EventTypes).register(ctx, Placed, *RESEARCH_EVENTS)
     if documents := ctx.find(Documents):
         documents.register(ctx, OwnReports())
     ctx.provide(Checks, Checks())
@@ -36,7 +38,7 @@ plugin = Plugin(
     "research",
     apply,
     config=ConfigParser(EngineConfig),
-    needs=(Agents, Subagents, Corpora, Models, Clock, Ids, EventTypes),
+    needs=(Agents, Subagents, Corpora, Models, Clock, EventTypes, SessionStore, Blobs),
     wants=(Documents,),
     provides=(ResearchEngine, Methods, Checks),
 )

@@ -9,13 +9,15 @@ import anyio
 
 from leadline.capabilities.corpus.seam import Corpus
 from leadline.core.agent.agent import Agent
-from leadline.core.ids import Ids
+from leadline.core.session.errors import SessionError
 from leadline.core.session.events import Event
+from leadline.core.tools.fence import derived_token
 from leadline.kernel.context import Context
 from leadline.research.engine.children import Children
 from leadline.research.engine.finish import Finisher
 from leadline.research.engine.versions import relate
 from leadline.research.evidence.record import RunRecord
+from leadline.research.evidence.shelf import SourceShelf
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.methods.seam import Method, MethodResult, RoleAnswer, RoleCall
 from leadline.research.report.result import ResearchResult
@@ -31,9 +33,11 @@ class RunParts:
     corpus: Corpus
     coordinator: Agent
     record: RunRecord
+    shelf: SourceShelf
     children: Children
     finisher: Finisher
-    ids: Ids
+    secret: str
+    """What the delimiters of fences are derived from."""
     source_calls: int
     freed: Callable[[ResearchRun], None]
     """Told once the run holds nothing any more."""
@@ -53,12 +57,20 @@ class ResearchRun:
         self._settled = anyio.Event()
         self._result: ResearchResult | None = None
         self._defect: BaseException | None = None
-        ctx.spawn(self._drive, name=f"run {self.id}")
+
+    def begin(self) -> None:
+        """Set the method to work; done once, by the engine."""
+        self._ctx.spawn(self._drive, name=f"run {self.id}")
 
     @property
     def id(self) -> str:
         """Id of the run, which is the id of its session."""
         return self._parts.record.session.id
+
+    @property
+    def shelf(self) -> SourceShelf:
+        """Its corpus as sources of its ledger."""
+        return self._parts.shelf
 
     def events(self) -> AsyncIterator[Event]:
         """The facts of the run in order, from the first one, as they come; ends with the run."""
@@ -118,6 +130,16 @@ class ResearchRun:
             outcome = MethodResult(status="failed", error=f"{type(defect).__name__}: {defect}")
         finally:
             self._settle(outcome)
+            with anyio.CancelScope(shield=True):
+                await self._sync()
+                self._settled.set()
+
+    async def _sync(self) -> None:
+        """Make the end of the run survive a power cut, where the disk can promise that."""
+        try:
+            await self._parts.record.session.sync()
+        except SessionError as error:
+            self._ctx.report(error, f"making the end of run {self.id} survive a power cut")
 
     def _settle(self, outcome: MethodResult | None) -> None:
         if outcome is None and self._cancelled is None:
@@ -128,7 +150,6 @@ class ResearchRun:
             self._ctx.report(defect, f"run {self.id}")
             self._defect = defect
         self._parts.record.close()
-        self._settled.set()
 
     # --- what a method uses ---
 
@@ -154,8 +175,8 @@ class ResearchRun:
     def relate_versions(self) -> None:
         relate(self._parts.corpus, self._parts.record)
 
-    def token(self) -> str:
-        return self._parts.ids.token(9)
+    def token(self, label: str) -> str:
+        return derived_token(self._parts.secret, label)
 
     async def ask(self, call: RoleCall) -> RoleAnswer:
         return await self._parts.children.ask(call)

@@ -14,6 +14,11 @@ class UsageCount:
         self.calls = 0
         self.tokens = Usage()
 
+    def count(self, calls: int, tokens: Usage) -> None:
+        """Count what is known from elsewhere."""
+        self.calls += calls
+        self.tokens = self.tokens + tokens
+
     def add(self, session: Session) -> None:
         """Count every request of a session, and whatever the provider reported for it."""
         self.calls += sum(1 for _ in session.of(RequestSent))

@@ -9,7 +9,10 @@ from leadline.research.sources.versions import DocInfo, relate_versions
 
 
 def relate(corpus: Corpus, record: RunRecord) -> None:
-    """Record every pair of which at least one side is evidence. Each pair is recorded once."""
+    """Record every pair of which at least one side is evidence. Each pair is recorded once.
+
+    In the order of their locations: which unit found a document first makes no difference.
+    """
     ledger = record.ledger
     quoted = {quote.source for quote in ledger.quotes.values()}
     documents = [
@@ -20,7 +23,7 @@ def relate(corpus: Corpus, record: RunRecord) -> None:
             published=source.published,
             text=corpus.text(source.id),
         )
-        for source in ledger.sources.values()
+        for source in sorted(ledger.sources.values(), key=lambda one: (one.location, one.id))
         if ledger.usable(source.id)
     ]
     known = {(pair.newer, pair.older) for pair in ledger.versions}

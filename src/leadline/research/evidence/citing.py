@@ -2,8 +2,45 @@
 
 from __future__ import annotations
 
-from leadline.core.session.events import ToolCalled
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import msgspec
+
+from leadline.core.llm.jsonvalue import JsonValue
+from leadline.core.session.events import ToolAnswered, ToolCalled
+from leadline.core.session.log import Session
 from leadline.core.tools.invocation import ToolInvocation
+
+
+@dataclass(frozen=True)
+class Cited:
+    """One tool call as a fact names it."""
+
+    child: str | None
+    """The session that the call is logged in; None where it is not logged."""
+    seq: int | None
+    """Of its `tool/call` there."""
+    call_id: str
+
+    @classmethod
+    def of(cls, call: ToolInvocation) -> Cited:
+        """The call that a body runs for."""
+        return cls(call.agent_id, call_seq(call), call.call_id)
+
+
+@dataclass(frozen=True)
+class MadeCall:
+    """A tool call that a log has together with its result."""
+
+    seq: int
+    call_id: str
+    name: str
+    arguments: Mapping[str, JsonValue]
+    value: Mapping[str, JsonValue]
+    """The result for programs; empty where it is no object."""
+    is_error: bool
 
 
 def call_seq(call: ToolInvocation) -> int | None:
@@ -14,3 +51,28 @@ def call_seq(call: ToolInvocation) -> int | None:
         if logged.type == ToolCalled.TYPE and logged.as_(ToolCalled).call_id == call.call_id:
             return logged.seq
     return None
+
+
+def calls_of(session: Session) -> Iterator[MadeCall]:
+    """Every call with a result that its tool gave, in the order of the calls."""
+    results = {event.message.call_id: event for event in session.of(ToolAnswered) if not event.synthesised}
+    for logged, called in session.logged_of(ToolCalled):
+        answered = results.get(called.call_id)
+        if answered is not None:
+            message = answered.message
+            yield MadeCall(
+                logged.seq,
+                called.call_id,
+                called.name,
+                _object(called.arguments.encode()),
+                _object(bytes(message.value)) if isinstance(message.value, msgspec.Raw) else {},
+                message.is_error,
+            )
+
+
+def _object(data: bytes) -> Mapping[str, JsonValue]:
+    try:
+        parsed: object = msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeError):
+        return {}
+    return cast("Mapping[str, JsonValue]", parsed) if isinstance(parsed, dict) else {}

@@ -6,10 +6,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from leadline.core.session.log import Session
 from leadline.core.tools.invocation import ToolInvocation
 from leadline.core.tools.spec import Tool, ToolOutput, description_from
 from leadline.research.events import Quote, QuoteRecorded
-from leadline.research.evidence.citing import call_seq
+from leadline.research.evidence.citing import Cited, calls_of
 from leadline.research.evidence.shelf import SourceShelf
 from leadline.research.ledger.ledger import page_at
 from leadline.research.verify.quote_match import QuotedText, QuoteMiss
@@ -29,21 +30,35 @@ class RecordEvidence(BaseModel):
     )
 
 
+NAME = "record_evidence"
+
+
 def record_evidence_tool(unit: str, shelf: SourceShelf) -> Tool:
     """The tool for one unit; what it accepts is in the run's log when the model is told the id."""
 
     async def execute(arguments: RecordEvidence, call: ToolInvocation) -> ToolOutput:
-        return _record(unit, shelf, arguments, call)
+        return _record(unit, shelf, arguments, Cited.of(call))
 
     return Tool(
-        name="record_evidence",
+        name=NAME,
         description=description_from(__package__ or "", "record_evidence.md"),
         parameters=RecordEvidence,
         execute=execute,
     )
 
 
-def _record(unit: str, shelf: SourceShelf, asked: RecordEvidence, call: ToolInvocation) -> ToolOutput:
+def restore_evidence(unit: str, shelf: SourceShelf, child: Session) -> None:
+    """Record again what `child` was told is evidence and the run's log does not have, as after a power cut."""
+    for made in calls_of(child):
+        if made.name == NAME and not made.is_error:
+            asked = RecordEvidence.model_validate(dict(made.arguments))
+            _record(unit, shelf, asked, Cited(child.id, made.seq, made.call_id))
+
+
+def _record(unit: str, shelf: SourceShelf, asked: RecordEvidence, cited: Cited) -> ToolOutput:
+    recorded = shelf.record.of_call(cited.child, cited.seq)
+    if isinstance(recorded, QuoteRecorded):
+        return _recorded(recorded.quote)
     ledger = shelf.record.ledger
     source = ledger.sources.get(asked.source)
     if source is None:
@@ -70,7 +85,11 @@ def _record(unit: str, shelf: SourceShelf, asked: RecordEvidence, call: ToolInvo
         claim=asked.claim.strip(),
         polarity=asked.polarity,
     )
-    shelf.record.append(QuoteRecorded(quote=quote, child=call.agent_id, seq=call_seq(call)))
+    shelf.record.append(QuoteRecorded(quote=quote, child=cited.child, seq=cited.seq))
+    return _recorded(quote)
+
+
+def _recorded(quote: Quote) -> ToolOutput:
     return ToolOutput(
         {
             "evidence": quote.id,

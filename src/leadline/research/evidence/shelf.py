@@ -10,11 +10,12 @@ from pydantic import BaseModel
 
 from leadline.capabilities.corpus.seam import Corpus, CorpusDocument, UnknownDocument
 from leadline.core.llm.jsonvalue import JsonValue
+from leadline.core.session.log import Session
 from leadline.core.tools.invocation import ToolInvocation
 from leadline.core.tools.spec import Tool, ToolOutput
 from leadline.research.events import FoundBy, PageSpan, Searched, Source, SourceFound, SourceRead
-from leadline.research.evidence.citing import call_seq
-from leadline.research.evidence.governor import READ, SEARCH, SourceGovernor
+from leadline.research.evidence.citing import Cited, calls_of
+from leadline.research.evidence.governor import READ, SEARCH, SOURCE_TOOLS, SourceGovernor
 from leadline.research.evidence.record import RunRecord
 from leadline.research.sources.dates import document_date
 
@@ -80,6 +81,19 @@ class UnitSources:
         self._governor = governor
         self.tools = tuple(self._governed(tool) for tool in tools)
 
+    def restore(self, child: Session) -> None:
+        """Count what an attempt that is taken up used before, and write down what its run did not come to.
+
+        The log of the child has the result of each call, so a fact of the run that a power cut took is made again.
+        """
+        for made in calls_of(child):
+            if made.name not in SOURCE_TOOLS:
+                continue
+            self._governor.refusal(made.name, made.arguments)
+            if not made.is_error:
+                self._governor.observe(made.name, made.value)
+                self._write_down(made.name, made.value, Cited(child.id, made.seq, made.call_id))
+
     def _governed(self, tool: Tool) -> Tool:
         async def execute(arguments: object, call: ToolInvocation) -> ToolOutput | JsonValue:
             given = _plain(arguments)
@@ -90,34 +104,36 @@ class UnitSources:
             value = output.value if isinstance(output, ToolOutput) else output
             if isinstance(value, Mapping):
                 self._governor.observe(tool.name, value)
-                self._write_down(tool.name, value, call)
+                self._write_down(tool.name, value, Cited.of(call))
             return output
 
         return replace(tool, execute=execute)
 
-    def _write_down(self, tool: str, value: Mapping[str, JsonValue], call: ToolInvocation) -> None:
+    def _write_down(self, tool: str, value: Mapping[str, JsonValue], cited: Cited) -> None:
+        if self._shelf.record.of_call(cited.child, cited.seq) is not None:
+            return  # the call is made again by a run that was taken up
         if tool == SEARCH:
-            self._searched(value, call)
+            self._searched(value, cited)
         elif tool == READ:
-            self._read(value, call)
+            self._read(value, cited)
 
-    def _searched(self, value: Mapping[str, JsonValue], call: ToolInvocation) -> None:
+    def _searched(self, value: Mapping[str, JsonValue], cited: Cited) -> None:
         query = str(value.get("query", ""))
         hits = cast("Sequence[Mapping[str, JsonValue]]", value.get("hits") or ())
         ids = tuple(dict.fromkeys(str(hit["source"]) for hit in hits))
         for rank, source in enumerate(ids, start=1):
             document = self._shelf.document(source)
             if document:
-                self._shelf.find(document, FoundBy(call=call.call_id, query=query, rank=rank))
+                self._shelf.find(document, FoundBy(call=cited.call_id, query=query, rank=rank))
         self._shelf.record.append(
-            Searched(unit=self._unit, query=query, sources=ids, child=call.agent_id, seq=call_seq(call))
+            Searched(unit=self._unit, query=query, sources=ids, child=cited.child, seq=cited.seq)
         )
 
-    def _read(self, value: Mapping[str, JsonValue], call: ToolInvocation) -> None:
+    def _read(self, value: Mapping[str, JsonValue], cited: Cited) -> None:
         document = self._shelf.document(str(value.get("source", "")))
         if document is None:
             return
-        self._shelf.find(document, FoundBy(call=call.call_id))
+        self._shelf.find(document, FoundBy(call=cited.call_id))
         start, end = value.get("start"), value.get("end")
         if isinstance(start, int) and isinstance(end, int) and end > start:
             self._shelf.record.append(
@@ -126,8 +142,8 @@ class UnitSources:
                     start=start,
                     end=end,
                     unit=self._unit,
-                    child=call.agent_id,
-                    seq=call_seq(call),
+                    child=cited.child,
+                    seq=cited.seq,
                 )
             )
 

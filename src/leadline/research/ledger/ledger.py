@@ -21,6 +21,7 @@ from leadline.research.events import (
     QuoteRecorded,
     Report,
     Request,
+    Resumed,
     RunStatus,
     Searched,
     Source,
@@ -79,7 +80,11 @@ class Ledger:
     draft: Report | None = None
     verdicts: dict[int, tuple[VerdictGiven, ...]] = field(default_factory=dict[int, tuple[VerdictGiven, ...]])
     """By sentence index of the draft; the last one of a sentence holds."""
-    noted: list[str] = field(default_factory=list[str])
+    draft_of_end: bool = False
+    """Whether the draft is only what an end without a report put together."""
+    noted: list[Noted] = field(default_factory=list[Noted])
+    resumed: list[Resumed] = field(default_factory=list[Resumed])
+    """Each time the run was taken up again."""
     ended: Ended | None = None
 
     @classmethod
@@ -102,13 +107,15 @@ class Ledger:
             case UnitEnded():
                 self._end_unit(event)
             case Drafted():
-                self.draft, self.verdicts = event.report, {}
+                self.draft, self.draft_of_end, self.verdicts = event.report, event.of_end, {}
             case VerdictGiven():
                 self.verdicts[event.sentence] = (*self.verdicts.get(event.sentence, ()), event)
             case Noted():
-                self.noted.append(event.text)
+                self.noted.append(event)
             case Ended():
                 self.ended = event
+            case Resumed():
+                self._resume(event)
             case _:
                 self._add_source_event(event)
 
@@ -127,6 +134,18 @@ class Ledger:
                 self.quotes[event.quote.id] = event.quote
             case _:
                 pass
+
+    def _resume(self, event: Resumed) -> None:
+        """The run goes on: what was true of its end alone is true no more, and what failed may be tried again."""
+        if self.ended is not None:
+            for id_, state in self.units.items():
+                if state.status in ("failed", "cancelled"):
+                    self.units[id_] = UnitState(state.unit, state.attempt, state.child)
+        self.ended = None
+        self.resumed.append(event)
+        self.noted = [note for note in self.noted if not note.of_end]
+        if self.draft_of_end:
+            self.draft, self.draft_of_end, self.verdicts = None, False, {}
 
     def _end_unit(self, event: UnitEnded) -> None:
         known = self.units.get(event.unit)
@@ -161,7 +180,7 @@ class Ledger:
     def notes(self) -> tuple[str, ...]:
         """The notes of the plan, then the run's, each once."""
         planned = self.plan.notes if self.plan else ()
-        return tuple(dict.fromkeys((*planned, *self.noted)))
+        return tuple(dict.fromkeys((*planned, *(note.text for note in self.noted))))
 
     @property
     def sentences(self) -> tuple[Leaf, ...]:

@@ -3,6 +3,10 @@
 A method decides how a run goes from a question to a drafted report. It starts roles through `Run.ask`,
 writes facts through `Run.append`, and reads what happened from `Run.ledger`. Everything around it (sources,
 checks, rendering, status, cancellation) belongs to the engine.
+
+A run that was interrupted is taken up by running its method again from the start. What was asked is answered
+from the log, and what the ledger has is a fact: a method looks there before it works anything out, and does
+the same whenever it is given the same answers.
 """
 
 from __future__ import annotations
@@ -48,6 +52,14 @@ class RoleCall:
     """What the schema cannot say; each returned sentence goes back to the model."""
     unit: Unit | None = None
     """The unit whose sources the role may search and whose evidence it may record; None: no sources."""
+    part: str = ""
+    """What tells this work from other work with the same purpose that is about no unit, such as a section."""
+
+    @property
+    def key(self) -> str:
+        """What the work is, the same whenever the method is run again: recorded answers are found by it."""
+        part = self.unit.id if self.unit is not None else self.part
+        return f"{self.purpose.name}/{part}" if part else self.purpose.name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,12 +113,15 @@ class Run(Protocol):
         """Compare the documents that came up and record which is a newer version of which."""
         ...
 
-    def token(self) -> str:
-        """A random word that no stored text can know, for fencing what was retrieved."""
+    def token(self, label: str) -> str:
+        """A word that no stored text can know, for fencing what was retrieved; always the same for one label."""
         ...
 
     async def ask(self, call: RoleCall) -> RoleAnswer:
         """Start a role as a child agent and wait until it has ended and is gone.
+
+        Work of that key which has an answer in the log is not done again; work that was cut off goes on where
+        it was. A second call with the same key is another attempt.
 
         Cancelling the caller ends the child first. The child's failure is a value, never an exception.
         """

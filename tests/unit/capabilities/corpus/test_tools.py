@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, cast
 
 import pytest
 
 from leadline.capabilities.corpus.tools.tools import corpus_tools
+from leadline.core.tools.fence import derived_token
 from leadline.core.tools.invocation import ToolInvocation
 from leadline.core.tools.spec import ToolOutput
-from leadline.testing.ids import SeededIds
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +35,11 @@ class Hands:
 
     def __init__(self, corpus) -> None:
         self.corpus = corpus
-        self.tools = {tool.name: tool for tool in corpus_tools(corpus, SeededIds(1))}
+        calls = count()
+        self.tools = {
+            tool.name: tool
+            for tool in corpus_tools(corpus, lambda _: derived_token("secret", str(next(calls))))
+        }
 
     async def __call__(self, tool: str, **arguments: object) -> Given:
         parameters = self.tools[tool].parameters

@@ -8,13 +8,11 @@ from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from leadline.capabilities.corpus.seam import Corpus, CorpusDocument, UnknownDocument
-from leadline.core.ids import Ids
 from leadline.core.llm.jsonvalue import JsonValue
-from leadline.core.tools.fence import fence
+from leadline.core.tools.fence import Delimiter, fence
 from leadline.core.tools.invocation import ToolInvocation
 from leadline.core.tools.spec import READS, Tool, ToolOutput, description_from
 
-_TOKEN_BYTES = 8
 _SNAP = 200
 """A part ends at a line or sentence end if there is one in its last so many code points."""
 
@@ -29,8 +27,8 @@ class ReadArguments(BaseModel):
     limit: int = Field(default=12_000, ge=1, le=100_000, description="How many characters at most.")
 
 
-def read_tool(corpus: Corpus, ids: Ids) -> Tool:
-    """`read` over `corpus`; `ids` gives the fences' delimiters."""
+def read_tool(corpus: Corpus, delimiter: Delimiter) -> Tool:
+    """`read` over `corpus`."""
 
     async def execute(args: ReadArguments, call: ToolInvocation) -> ToolOutput:
         try:
@@ -43,7 +41,7 @@ def read_tool(corpus: Corpus, ids: Ids) -> Tool:
         if args.start >= len(text):
             return _past_the_end(document, args.start, len(text))
         end = _part_end(text, args.start, args.limit)
-        return _part(document, text, args.start, end, ids)
+        return _part(document, text, args.start, end, delimiter(call))
 
     return Tool(
         name="read",
@@ -91,7 +89,7 @@ def _past_the_end(document: CorpusDocument, start: int, total: int) -> ToolOutpu
     return ToolOutput(value, content, is_error=True, error_code="PAST_THE_END")
 
 
-def _part(document: CorpusDocument, text: str, start: int, end: int, ids: Ids) -> ToolOutput:
+def _part(document: CorpusDocument, text: str, start: int, end: int, token: str) -> ToolOutput:
     total = len(text)
     following = end if end < total else None
     value = _value(document, start, end, total, following)
@@ -105,7 +103,7 @@ def _part(document: CorpusDocument, text: str, start: int, end: int, ids: Ids) -
     label = f"{document.title} ({document.location})"
     if document.published:
         head += f" Published {document.published}."
-    return ToolOutput(value, f"{head}\n{fence(text[start:end], ids.token(_TOKEN_BYTES), label)}")
+    return ToolOutput(value, f"{head}\n{fence(text[start:end], token, label)}")
 
 
 def _value(document: CorpusDocument, start: int, end: int, total: int, following: int | None) -> JsonValue:

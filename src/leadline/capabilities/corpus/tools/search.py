@@ -6,13 +6,10 @@ from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from leadline.capabilities.corpus.seam import Corpus, Hit
-from leadline.core.ids import Ids
 from leadline.core.llm.jsonvalue import JsonValue
-from leadline.core.tools.fence import fence
+from leadline.core.tools.fence import Delimiter, fence
 from leadline.core.tools.invocation import ToolInvocation
 from leadline.core.tools.spec import READS, Tool, ToolOutput, description_from
-
-_TOKEN_BYTES = 8
 
 
 class SearchArguments(BaseModel):
@@ -24,8 +21,8 @@ class SearchArguments(BaseModel):
     limit: int = Field(default=8, ge=1, le=50, description="How many documents at most.")
 
 
-def search_tool(corpus: Corpus, ids: Ids) -> Tool:
-    """`corpus_search` over `corpus`; `ids` gives the fences' delimiters."""
+def search_tool(corpus: Corpus, delimiter: Delimiter) -> Tool:
+    """`corpus_search` over `corpus`."""
 
     async def execute(args: SearchArguments, call: ToolInvocation) -> ToolOutput:
         hits = await to_thread.run_sync(corpus.search, args.query, args.limit)
@@ -35,7 +32,7 @@ def search_tool(corpus: Corpus, ids: Ids) -> Tool:
             "hits": [_value(hit) for hit in hits],
             "total_documents": total,
         }
-        return ToolOutput(value, _content(hits, total, ids))
+        return ToolOutput(value, _content(hits, total, delimiter(call)))
 
     return Tool(
         name="corpus_search",
@@ -68,7 +65,7 @@ def _value(hit: Hit) -> JsonValue:
     }
 
 
-def _content(hits: list[Hit], total: int, ids: Ids) -> str:
+def _content(hits: list[Hit], total: int, token: str) -> str:
     if not hits:
         return (
             f"Nothing found in {total} documents. Only words that stand in a text are found: "
@@ -76,7 +73,7 @@ def _content(hits: list[Hit], total: int, ids: Ids) -> str:
         )
     shown = "\n\n".join(_shown(hit) for hit in hits)
     count = f"{len(hits)} of {total} documents, best first. Read a source before you rely on it."
-    return f"{count}\n{fence(shown, ids.token(_TOKEN_BYTES), 'a search of the corpus')}"
+    return f"{count}\n{fence(shown, token, 'a search of the corpus')}"
 
 
 def _shown(hit: Hit) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import anyio
 import msgspec
 
-from leadline.research.events import Drafted, Noted, Planned, Unit, UnitEnded, UnitStatus
+from leadline.research.events import Drafted, Noted, Planned, Report, Unit, UnitEnded, UnitStatus
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.methods.adaptive.gate import WriterGate
 from leadline.research.methods.adaptive.plan import CheckedPlan, check_plan, fallback_plan
@@ -55,6 +56,9 @@ class Adaptive:
 
     async def _plan(self, run: Run) -> CheckedPlan | MethodResult:
         """The plan, or the end of the run where no model can be asked at all."""
+        known = run.ledger.plan
+        if known is not None:
+            return CheckedPlan(known.brief, known.units, known.fallback, known.notes)
         request = run.request
         data = PlanningData(
             question=request.question,
@@ -97,6 +101,9 @@ class Adaptive:
                 units.start_soon(bounded, unit)
 
     async def _unit(self, run: Run, plan: CheckedPlan, unit: Unit) -> None:
+        known = run.ledger.units.get(unit.id)
+        if known is not None and known.status != "running":
+            return
         data = UnitData(
             question=run.request.question,
             brief=plan.brief,
@@ -127,7 +134,7 @@ class Adaptive:
                 role="writer",
                 label="write the report",
                 purpose=purpose(SYNTHESIS, data),
-                prompt=synthesis_task(data, run.token()),
+                prompt=synthesis_task(data, run.token(SYNTHESIS)),
                 schema=REPORT_SCHEMA,
                 check=gate.problems,
             )
@@ -135,15 +142,22 @@ class Adaptive:
         report, told = gate.accepted(answer.value) if answer.value is not None else (None, ())
         if report is None:
             why = answer.error or "; ".join(told) or "the writer returned no report"
-            run.append(Noted(text=f"The report was not written: {why}. The evidence is listed instead."))
-            run.append(Drafted(report=evidence_list(run.ledger)))
+            note = f"The report was not written: {why}. The evidence is listed instead."
+            _publish(run, evidence_list(run.ledger), (note,), of_end=True)
             return MethodResult(status="partial", error=why)
-        for note in told:
-            run.append(Noted(text=note))
-        run.append(Drafted(report=report))
+        _publish(run, report, told)
         return MethodResult(
             status=_status(run.ledger, plan, answer), error=_shortfalls(run.ledger, plan, answer)
         )
+
+
+def _publish(run: Run, report: Report, notes: Sequence[str], *, of_end: bool = False) -> None:
+    """Write the report down, with what a reader should know of it, unless it was before the run was taken up."""
+    if run.ledger.draft is not None:
+        return
+    for note in notes:
+        run.append(Noted(text=note, of_end=of_end))
+    run.append(Drafted(report=report, of_end=of_end))
 
 
 def synthesis_data(run: Run, plan: CheckedPlan) -> SynthesisData:

@@ -1,0 +1,101 @@
+"""What the log of a run says its roles did: which attempts there were, and which answers need not be asked again."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from leadline.core.session.events import Event
+from leadline.research.events import Ended, Resumed, RoleEnded, RoleStarted
+
+
+@dataclass
+class Attempt:
+    """One attempt at one piece of work."""
+
+    key: str
+    number: int
+    """From 1."""
+    child: str | None = None
+    """The session in which it is made; None before there is one."""
+    ended: RoleEnded | None = None
+    """What became of it; None where it was cut off, or has not begun."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether its answer is a fact. One that was cancelled goes on when the run does."""
+        return self.ended is not None and self.ended.status != "cancelled"
+
+
+def _attempts() -> defaultdict[str, list[Attempt]]:
+    return defaultdict(list)
+
+
+@dataclass
+class RoleLog:
+    """A fold of the run's events, and how far the method that runs now has got through it."""
+
+    _attempts: defaultdict[str, list[Attempt]] = field(default_factory=_attempts)
+    _numbers: Counter[str] = field(default_factory=Counter[str])
+    """The highest number of an attempt, by key; those that count no more included."""
+    _asked: Counter[str] = field(default_factory=Counter[str])
+    _over: bool = False
+    _ended: dict[tuple[str, int], RoleEnded] = field(default_factory=dict[tuple[str, int], RoleEnded])
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> RoleLog:
+        """After these events; nothing has been asked yet."""
+        log = cls()
+        for event in events:
+            log._add(event)
+        return log
+
+    def _add(self, event: Event) -> None:
+        match event:
+            case RoleStarted():
+                self._numbers[event.key] = max(self._numbers[event.key], event.attempt)
+                self._attempts[event.key].append(Attempt(event.key, event.attempt, event.child))
+            case RoleEnded():
+                self._ended[event.key, event.attempt] = event
+                for attempt in self._attempts[event.key]:
+                    if attempt.number == event.attempt:
+                        attempt.ended = event
+            case Ended():
+                self._over = True
+            case Resumed() if self._over:
+                self._over = False
+                self._forget_failures()
+            case _:
+                pass
+
+    def _forget_failures(self) -> None:
+        """A run that ended and goes on does so since something may now work that failed."""
+        for key, attempts in self._attempts.items():
+            self._attempts[key] = [
+                one for one in attempts if one.ended is None or one.ended.status != "failed"
+            ]
+
+    def next(self, key: str) -> Attempt:
+        """The attempt that a method asks for now: the next one in the log, else a new one."""
+        at = self._asked[key]
+        self._asked[key] += 1
+        known = self._attempts[key]
+        if at < len(known):
+            return known[at]
+        return self.new(key)
+
+    def new(self, key: str) -> Attempt:
+        """A new attempt, numbered behind all that there were."""
+        self._numbers[key] += 1
+        return Attempt(key, self._numbers[key])
+
+    @property
+    def unsettled(self) -> Sequence[Attempt]:
+        """Attempts that were cut off."""
+        return [one for attempts in self._attempts.values() for one in attempts if not one.settled]
+
+    @property
+    def settled(self) -> Sequence[RoleEnded]:
+        """What every attempt that ended for good came to, those that count no more included."""
+        return [one for one in self._ended.values() if one.status != "cancelled"]
