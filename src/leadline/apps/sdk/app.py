@@ -13,6 +13,7 @@ from anyio import CancelScope
 
 from leadline.apps.sdk.composition import Options, composed
 from leadline.apps.sdk.options import ResearchOptions
+from leadline.apps.sdk.sessions import Sessions
 from leadline.core.agent.agent import Agent
 from leadline.core.agent.agents import Agents
 from leadline.core.agent.spec import AgentSpec
@@ -244,23 +245,33 @@ class Leadline:
             with CancelScope(shield=True):
                 await agent.dispose()
 
-    async def stored(self, run_id: str) -> StoredRun:
-        """A run from the store, to render it or to write it into a bundle.
+    @property
+    def sessions(self) -> Sessions:
+        """All that is stored: lists, searches, forks, exports, deletes.
 
         Raises:
-            SessionNotFound, NotARun: there is no run of that id.
+            NotRunning: outside of the block.
+        """
+        return Sessions(self.ctx)
+
+    async def stored(self, run_id: str) -> StoredRun:
+        """A run from the store, to render it or to write it into a bundle; the beginning of its id does.
+
+        Raises:
+            SessionNotFound, AmbiguousId, NotARun: there is no run of that id, or several begin with it.
         """
         from leadline.research.stored import load_run
 
-        return await load_run(self.ctx.get(SessionStore), self.ctx.get(Blobs), run_id)
+        found = await self.sessions.resolve(run_id)
+        return await load_run(self.ctx.get(SessionStore), self.ctx.get(Blobs), found)
 
     async def session(self, session_id: str) -> Session:
-        """A session from the store, for reading.
+        """A session from the store, for reading; the beginning of its id does.
 
         Raises:
-            SessionNotFound: there is none of that id.
+            SessionNotFound, AmbiguousId: there is none of that id, or several begin with it.
         """
-        return await self.ctx.get(SessionStore).read(session_id)
+        return await self.sessions.read(session_id)
 
 
 async def take_turn(agent: Agent, task: str) -> AgentReply:
