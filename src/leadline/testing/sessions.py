@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import io
+import threading
 import re
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Iterator, Mapping, Sequence
 
 from leadline.core.clock import Clock
-from leadline.core.session.blobs import Blobs, is_hash, sha256_hex
+from leadline.core.session.blobs import Blobs, StoredBlob, is_hash, sha256_hex
 from leadline.core.session.codec import Header, Logged, encode_header, valid_id
 from leadline.core.session.errors import (
     BlobDamaged,
@@ -201,13 +202,19 @@ def memory_session(
 class MemoryBlobs(Blobs):
     """Blobs that are forgotten when it is dropped."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or ManualClock()
+        self._lock = threading.Lock()
         self.stored: dict[str, bytes] = {}
         """By hash; a test may damage them."""
+        self.used: dict[str, float] = {}
+        """By hash, in seconds since 1970; a test may make a blob older."""
 
     def put(self, data: bytes, *, synced: bool = False) -> str:
         name = sha256_hex(data)
-        self.stored[name] = bytes(data)
+        with self._lock:
+            self.stored[name] = bytes(data)
+            self.used[name] = self._clock.now()
         return name
 
     def get(self, sha256: str) -> bytes:
@@ -219,4 +226,22 @@ class MemoryBlobs(Blobs):
         return data
 
     def has(self, sha256: str) -> bool:
-        return sha256 in self.stored
+        with self._lock:
+            if sha256 not in self.stored:
+                return False
+            self.used[sha256] = self._clock.now()
+            return True
+
+    def entries(self) -> Iterator[StoredBlob]:
+        for name, data in tuple(self.stored.items()):
+            yield StoredBlob(name, len(data), self.used.get(name, 0.0))
+
+    def remove(self, sha256: str, *, unused_since: float) -> bool:
+        if not is_hash(sha256):
+            raise BlobMissing(f"{sha256!r} is not the name of a blob; it has to be 64 hex digits")
+        with self._lock:
+            if sha256 in self.stored and self.used.get(sha256, 0.0) >= unused_since:
+                return False
+            self.stored.pop(sha256, None)
+            self.used.pop(sha256, None)
+            return True

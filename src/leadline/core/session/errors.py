@@ -21,7 +21,8 @@ LeadlineError
 BlobError
     ├── BlobMissing             no bytes under that hash
     ├── BlobDamaged             bytes that no longer have their hash
-    └── BlobWriteFailed         the disk refused
+    ├── BlobWriteFailed         the disk refused
+    └── BlobListFailed          the store cannot be listed
 """
 
 from __future__ import annotations
@@ -155,3 +156,7 @@ class BlobDamaged(BlobError):
 
 class BlobWriteFailed(BlobError):
     """The disk refused; nothing is stored under the hash that was not there before."""
+
+
+class BlobListFailed(BlobError):
+    """The store cannot tell what it holds."""
