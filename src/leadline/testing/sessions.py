@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import io
-import threading
 import re
+import threading
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Iterator, Mapping, Sequence
 
 from leadline.core.clock import Clock
