@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,8 +18,8 @@ import anyio
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict
 
-from leadline.capabilities.persistence.providers.lease import Lease, is_held
-from leadline.capabilities.persistence.providers.listing import PLAIN, entry_of, header_in, id_of
+from leadline.capabilities.persistence.providers.lease import WRITING, Lease, held_in, holder_of, is_held
+from leadline.capabilities.persistence.providers.listing import PLAIN, entry_of, id_of, writable_header
 from leadline.capabilities.persistence.providers.log_file import (
     LogFile,
     damaged_files,
@@ -27,6 +29,7 @@ from leadline.capabilities.persistence.providers.log_file import (
     publish_file,
     sync_directory,
 )
+from leadline.capabilities.persistence.providers.moved import check_names, readable_in, tell_moved
 from leadline.capabilities.persistence.providers.session_files import SessionFiles, new_file
 from leadline.core.clock import Clock
 from leadline.core.config import ConfigParser
@@ -37,22 +40,18 @@ from leadline.core.session.codec import (
     Header,
     Logged,
     Problem,
-    decode_header,
-    decode_line,
-    newer_format,
     valid_id,
 )
 from leadline.core.session.errors import (
     SessionExists,
-    SessionFormatTooNew,
     SessionLocked,
     SessionNotFound,
     SessionUnreadable,
     SessionWriteFailed,
 )
-from leadline.core.session.events import DamageMoved, Event
-from leadline.core.session.lease import BEAT_S
-from leadline.core.session.load import Loaded, Quarantined, load
+from leadline.core.session.events import Event
+from leadline.core.session.lease import BEAT_S, Holder
+from leadline.core.session.load import Loaded, load
 from leadline.core.session.log import Session
 from leadline.core.session.registry import EventTypes
 from leadline.core.session.repair import repairs
@@ -64,6 +63,10 @@ _LOCK_TRIES = 5
 _LOCK_PAUSE_S = 0.01
 _READ_TRIES = 5
 _CHUNK = 1 << 20
+_TICK_NS = 50_000_000
+"""Two changes of a directory within this time may leave it with one time of change."""
+_COARSE_NS = 2_100_000_000
+"""The same where a file system keeps whole seconds only."""
 
 
 class JsonlSessions(SessionStore):
@@ -135,7 +138,7 @@ class JsonlSessions(SessionStore):
             raise SessionUnreadable(
                 f"session {files.id} ({files.plain}) cannot be read: {error.strerror}"
             ) from error
-        _refuse_header(line, files.id, f"session {files.id} ({files.plain}) cannot be opened for writing")
+        writable_header(line, files.id, f"session {files.id} ({files.plain}) cannot be opened for writing")
 
     def _load_to_write(self, files: SessionFiles, lease: Lease) -> tuple[Session, list[Event]]:
         lost = files.restore()
@@ -201,15 +204,10 @@ class JsonlSessions(SessionStore):
 
     def _tell_moved(self, files: SessionFiles, loaded: Loaded) -> None:
         """Tell of damage that was moved out before, and read what can be read of it."""
-        for line in loaded.logged:
-            if line.type == DamageMoved.TYPE and (moved := self._types.decode(line)):
-                assert isinstance(moved, DamageMoved)
-                reasons = "; ".join(moved.reasons) or "it could not be used"
-                loaded.problems.append(
-                    Problem(moved.first_line, f"{moved.bytes} bytes were moved to {moved.file}: {reasons}")
-                )
+        tell_moved(loaded, self._types)
         for beside in damaged_files(files.plain):
-            loaded.quarantined.extend(_readable(beside))
+            with suppress(OSError):
+                loaded.quarantined.extend(readable_in(beside.name, beside.read_bytes()))
 
     async def list(self) -> list[SessionEntry]:
         return await to_thread.run_sync(self._list)
@@ -267,6 +265,33 @@ class JsonlSessions(SessionStore):
                 f"session {session_id} ({files.plain}) cannot be read: {error.strerror or error}"
             ) from error
 
+    async def tail(self, session_id: str, start: int) -> AsyncGenerator[bytes]:
+        files = self._existing(session_id)
+        try:
+            with files.log() as (file, lost):
+                await to_thread.run_sync(_skip, file, start)
+                while chunk := await to_thread.run_sync(file.read, _CHUNK):
+                    yield chunk
+                if lost:
+                    raise SessionUnreadable(f"the archive of session {session_id} is damaged: {lost[0]}")
+        except FileNotFoundError:
+            raise self._missing(session_id) from None
+        except OSError as error:
+            raise SessionUnreadable(
+                f"session {session_id} ({files.plain}) cannot be read: {error.strerror or error}"
+            ) from error
+
+    async def writers(self) -> dict[str, Holder]:
+        return await to_thread.run_sync(self._writers)
+
+    def _writers(self) -> dict[str, Holder]:
+        now = self._clock.now()
+        held = {one: holder_of(self._files(one).lock, now) for one in held_in(self._root) if valid_id(one)}
+        return {session_id: holder for session_id, holder in held.items() if holder is not None}
+
+    async def mark(self) -> str | None:
+        return await to_thread.run_sync(_mark, self._root)
+
     async def add_raw(
         self, chunks: AsyncIterable[bytes], beside: Mapping[str, bytes] | None = None
     ) -> SessionEntry:
@@ -274,7 +299,7 @@ class JsonlSessions(SessionStore):
         temporary = self._root / f".{secrets.token_hex(8)}.new"
         try:
             head = await self._receive(chunks, temporary)
-            header = _refuse_header(head, None, "the log cannot be taken in")
+            header = writable_header(head, None, "the log cannot be taken in")
             files = self._files(header.id)
             await to_thread.run_sync(_publish_raw, files, temporary, beside or {})
         finally:
@@ -351,28 +376,35 @@ def _refuse_taken(files: SessionFiles) -> None:
         raise SessionExists(f"session {files.id} is there already ({there}); choose another id")
 
 
-def _refuse_header(line: bytes, session_id: str | None, what: str) -> Header:
-    """The header in a log's first line, which has to be one that this version may write.
+def _skip(file: BinaryIO, count: int) -> None:
+    if file.seekable():
+        file.seek(count)
+        return
+    while count and (skipped := len(file.read(min(count, _CHUNK)))):
+        count -= skipped
 
-    Raises:
-        SessionFormatTooNew, SessionUnreadable: it is not.
-    """
-    content = line.removesuffix(b"\n")
-    newer = newer_format(content)
-    known = decode_header(content)
-    name = session_id or ("" if isinstance(known, str) else known.id)
-    if newer is not None:
-        raise SessionFormatTooNew(name, newer)
-    header = header_in(content, name, finished=line.endswith(b"\n"))
-    if isinstance(header, str):
-        raise SessionUnreadable(f"{what}: {header}")
-    if not valid_id(header.id):
-        raise SessionUnreadable(f"{what}: {header.id!r} cannot be the id of a session")
-    return header
+
+def _mark(root: Path) -> str | None:
+    """Both directories as they are; None where one may change again without its time changing."""
+    parts: list[str] = []
+    for path in (root, root / WRITING):
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            parts.append("-")
+            continue
+        except OSError:
+            return None
+        whole_seconds = found.st_mtime_ns % 1_000_000_000 == 0
+        # Compared with what the file system wrote, so it is the real time whatever clock is composed.
+        if time.time_ns() - found.st_mtime_ns < (_COARSE_NS if whole_seconds else _TICK_NS):
+            return None
+        parts.append(f"{found.st_ino}.{found.st_mtime_ns}")
+    return "/".join(parts)
 
 
 def _publish_raw(files: SessionFiles, temporary: Path, beside: Mapping[str, bytes]) -> None:
-    files.check_beside(beside)
+    check_names(files.id, beside)
     _refuse_taken(files)
     try:
         files.add_beside(beside)
@@ -387,19 +419,6 @@ def _publish_raw(files: SessionFiles, temporary: Path, beside: Mapping[str, byte
 def _flushed(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
-
-
-def _readable(beside: Path) -> list[Quarantined]:
-    try:
-        lines = beside.read_bytes().split(b"\n")
-    except OSError:
-        return []
-    found = [(number, decode_line(line)) for number, line in enumerate(lines, 1) if line]
-    return [
-        Quarantined(beside.name, number, "moved out of the log", event)
-        for number, event in found
-        if isinstance(event, Logged)
-    ]
 
 
 class JsonlConfig(BaseModel):

@@ -15,7 +15,9 @@ from leadline.core.session.codec import (
     decode_header,
     decode_line,
     newer_format,
+    valid_id,
 )
+from leadline.core.session.errors import SessionFormatTooNew, SessionUnreadable
 from leadline.core.session.lease import Holder
 from leadline.core.session.registry import EventTypes
 from leadline.core.session.store import SessionEntry, SessionStatus
@@ -106,7 +108,7 @@ def _through(log: BinaryIO, size: int, types: EventTypes) -> tuple[int, SessionS
     status: SessionStatus = "idle"
     while line := log.readline(_LONGEST_LINE):
         size += len(line)
-        status = _bracket(line, types) or status
+        status = bracket(line, types) or status
     return size, status
 
 
@@ -135,6 +137,26 @@ def header_in(line: bytes, session_id: str, *, finished: bool) -> Header | str:
     return header
 
 
+def writable_header(line: bytes, session_id: str | None, what: str) -> Header:
+    """The header in a log's first line, which has to be one that this version may write; `what` begins the refusal.
+
+    Raises:
+        SessionFormatTooNew, SessionUnreadable: it is not.
+    """
+    content = line.removesuffix(b"\n")
+    newer = newer_format(content)
+    known = decode_header(content)
+    name = session_id or ("" if isinstance(known, str) else known.id)
+    if newer is not None:
+        raise SessionFormatTooNew(name, newer)
+    header = header_in(content, name, finished=line.endswith(b"\n"))
+    if isinstance(header, str):
+        raise SessionUnreadable(f"{what}: {header}")
+    if not valid_id(header.id):
+        raise SessionUnreadable(f"{what}: {header.id!r} cannot be the id of a session")
+    return header
+
+
 def resting(fd: int, size: int, types: EventTypes) -> SessionStatus:
     """The status of a log that nobody writes, from as much of its end as it takes."""
     span = _TAIL_BYTES
@@ -142,7 +164,7 @@ def resting(fd: int, size: int, types: EventTypes) -> SessionStatus:
         start = max(0, size - span)
         lines = os.pread(fd, size - start, start).split(b"\n")
         for line in reversed(lines if start == 0 else lines[1:]):
-            found = _bracket(line, types)
+            found = bracket(line, types)
             if found is not None:
                 return found
         if start == 0:
@@ -150,7 +172,7 @@ def resting(fd: int, size: int, types: EventTypes) -> SessionStatus:
         span *= _TAIL_GROWTH
 
 
-def _bracket(line: bytes, types: EventTypes) -> SessionStatus | None:
+def bracket(line: bytes, types: EventTypes) -> SessionStatus | None:
     """What the event in a line says of the status of a log that ends with it; None when it says nothing."""
     found = decode_line(line) if line else ""
     kind = None if isinstance(found, str) else types.get(found.type)

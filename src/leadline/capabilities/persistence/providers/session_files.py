@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,16 +146,6 @@ class SessionFiles:
     def beside(self) -> dict[str, bytes]:
         """The damage that was moved out of the log, by file name."""
         return {path.name: path.read_bytes() for path in damaged_files(self.plain)}
-
-    def check_beside(self, names: Iterable[str]) -> None:
-        """Refuse names that `beside` does not give: raises SessionUnreadable."""
-        for name in names:
-            before, _, number = name.rpartition(".damaged-")
-            if before != self.id or not (number.isascii() and number.isdecimal()):
-                raise SessionUnreadable(
-                    f"{name!r} is not the name of what was moved out of session {self.id}; "
-                    f"those are {self.id}.damaged-<number>"
-                )
 
     def add_beside(self, contents: Mapping[str, bytes]) -> None:
         """Put files there that `beside` gave, synced.
