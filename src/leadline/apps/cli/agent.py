@@ -43,10 +43,14 @@ def run_agent(command: AgentCommand) -> Exit:
         raise Quit(Exit.USAGE, "task: it is blank. Say what the agent should do.")
     if command.corpus:
         _check(command.corpus)
-    reply = run_stoppable(lambda stop: _turn(command, stop))
+    return tell_reply(run_stoppable(lambda stop: _turn(command, stop)), as_json=command.as_json)
+
+
+def tell_reply(reply: AgentReply, *, as_json: bool) -> Exit:
+    """Print what a turn came to; returns the exit code."""
     if not reply.completed:
         say(f"leadline: the turn ended {_why(reply)}; see: leadline show {reply.session}")
-    if command.as_json:
+    if as_json:
         document(msgspec.json.encode({"text": reply.text, "session": reply.session, "end": reply.end}))
     elif reply.text and reply.end.reason != "error":
         document(visible(reply.text) if sys.stdout.isatty() else reply.text)
@@ -73,11 +77,13 @@ async def _turn(command: AgentCommand, stop: Stop) -> AgentReply:
         with refusing():
             app.ctx.get(Models).resolve()
         async with app.open_agent(label=command.task) as agent:
-            stop.gently(_ending(agent))
+            stop.gently(ending(agent))
             return await take_turn(agent, command.task)
 
 
-def _ending(agent: Agent) -> End:
+def ending(agent: Agent) -> End:
+    """How a signal ends the turn of an agent."""
+
     async def end(reason: str) -> None:
         await agent.cancel(AbortCause("user", reason))
 

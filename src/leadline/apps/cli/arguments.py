@@ -26,6 +26,36 @@ def _research(parser: ArgumentParser) -> None:
         metavar="TEXT",
         help="what the researcher should know and the report need not prove",
     )
+    _files(parser)
+    _as_json(parser)
+    _composition(parser)
+
+
+def _agent(parser: ArgumentParser) -> None:
+    parser.add_argument("task", nargs="*", type=text, metavar="TASK", help="what the agent should do")
+    _corpus(parser, "give it the tool deep_research over this folder or file; repeatable")
+    _as_json(parser)
+    _composition(parser)
+
+
+def _resume(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "id", metavar="ID", help="a run or a session that was interrupted, cancelled or failed"
+    )
+    parser.add_argument(
+        "task",
+        nargs="*",
+        type=text,
+        metavar="TASK",
+        help="what an agent should do next; without it, it goes on",
+    )
+    _files(parser)
+    _as_json(parser)
+    _composition(parser)
+
+
+def _files(parser: ArgumentParser) -> None:
+    add = parser.add_argument
     add(
         "--output",
         type=path,
@@ -39,15 +69,6 @@ def _research(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="write report, evidence and sources into one file",
     )
-    _as_json(parser)
-    _composition(parser)
-
-
-def _agent(parser: ArgumentParser) -> None:
-    parser.add_argument("task", nargs="*", type=text, metavar="TASK", help="what the agent should do")
-    _corpus(parser, "give it the tool deep_research over this folder or file; repeatable")
-    _as_json(parser)
-    _composition(parser)
 
 
 def _verify(parser: ArgumentParser) -> None:
@@ -125,6 +146,11 @@ def _profile(parser: ArgumentParser) -> None:
 COMMANDS = (
     Command("research", "Answer a question from documents, with citations that can be checked.", _research),
     Command("agent", "Run one agent for one turn with the tools of the profile.", _agent),
+    Command(
+        "resume",
+        "Go on with a run or an agent where it stopped; nothing that is logged is asked again.",
+        _resume,
+    ),
     Command("verify", "Check a bundle offline: every byte, every quote, every deterministic check.", _verify),
     Command("show", "Print the transcript of a session, or the report of a run.", _show),
     Command("audit", "Prove from the log what was sent to a model: every request, digest by digest.", _audit),

@@ -107,6 +107,24 @@ def _agent(given: Given) -> Exit:
     )
 
 
+def _resume(given: Given) -> Exit:
+    from leadline.apps.cli.resume import ResumeCommand, run_resume
+
+    return run_resume(
+        ResumeCommand(
+            id=given.id,
+            task=" ".join(given.task),
+            output=given.output,
+            bundle=given.bundle_to,
+            as_json=given.as_json,
+            model=given.model,
+            base_url=given.base_url,
+            profile=given.profile,
+            patches=tuple(given.patch),
+        )
+    )
+
+
 def _verify(given: Given) -> Exit:
     from leadline.apps.cli.verify import run_verify
 
@@ -155,6 +173,7 @@ def _doctor(given: Given) -> Exit:
 _WORK: Mapping[str, Callable[[Given], Exit]] = {
     "research": _research,
     "agent": _agent,
+    "resume": _resume,
     "verify": _verify,
     "show": _show,
     "audit": _audit,

@@ -47,11 +47,39 @@ class ResearchCommand:
     patches: tuple[Path, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """Where the report of a run is wanted."""
+
+    output: Path | None
+    bundle: Path | None
+    as_json: bool
+
+    @property
+    def files(self) -> Files:
+        """What is to be written.
+
+        Raises:
+            Quit: a name says no form, or the file cannot be written.
+        """
+        files: list[tuple[Path, Form]] = []
+        if self.output is not None:
+            files.append((self.output, form_of(self.output, bundle=False)))
+        if self.bundle is not None:
+            if self.output is not None and self.output.absolute() == self.bundle.absolute():
+                raise Quit(Exit.USAGE, f"{self.bundle}: report and bundle are two files; name another")
+            files.append((self.bundle, "bundle"))
+        for path, form in files:
+            check_writable(path, form)
+        return files
+
+
 @dataclass(frozen=True)
-class _Outcome:
+class Outcome:
+    """How a run went, and whether every file that was asked for is there."""
+
     result: ResearchResult
     delivered: bool
-    """Whether every file that was asked for is there."""
 
 
 def run_research(command: ResearchCommand) -> Exit:
@@ -60,32 +88,24 @@ def run_research(command: ResearchCommand) -> Exit:
     Raises:
         Quit: the command cannot be carried out; nothing was started.
     """
-    files = _files(command)
-    for path, form in files:
-        check_writable(path, form)
-    outcome = run_stoppable(lambda stop: _research(command, files, stop))
+    delivery = Delivery(output=command.output, bundle=command.bundle, as_json=command.as_json)
+    files = delivery.files
+    return hand_over(run_stoppable(lambda stop: _research(command, files, stop)), delivery)
+
+
+def hand_over(outcome: Outcome, delivery: Delivery) -> Exit:
+    """Print what a run came to, as it was asked for; returns the exit code."""
     result = outcome.result
     _tell(result)
-    if command.as_json:
+    if delivery.as_json:
         _print(result.to_json(), result)
-    elif result.status in ("completed", "partial") and command.output is None:
+    elif result.status in ("completed", "partial") and delivery.output is None:
         _print(result.report, result)
     code = _exit_of(result)
     return code if outcome.delivered or code != Exit.DONE else Exit.FAILED
 
 
-def _files(command: ResearchCommand) -> Files:
-    files: list[tuple[Path, Form]] = []
-    if command.output is not None:
-        files.append((command.output, form_of(command.output, bundle=False)))
-    if command.bundle is not None:
-        if command.output is not None and command.output.absolute() == command.bundle.absolute():
-            raise Quit(Exit.USAGE, f"{command.bundle}: report and bundle are two files; name another")
-        files.append((command.bundle, "bundle"))
-    return files
-
-
-async def _research(command: ResearchCommand, files: Files, stop: Stop) -> _Outcome:
+async def _research(command: ResearchCommand, files: Files, stop: Stop) -> Outcome:
     app = Leadline(
         profile=command.profile or "research",
         patches=command.patches,
@@ -95,12 +115,20 @@ async def _research(command: ResearchCommand, files: Files, stop: Stop) -> _Outc
     async with booted(app):
         with open_progress() as progress:
             run = await _start(app, command, progress)
-            stop.gently(run.cancel)
-            try:
-                result = await _followed(app, run, progress)
-            finally:
-                await run.dispose()
-        return _Outcome(result, await _deliver(app, files, result))
+            return await see_through(app, run, progress, files, stop)
+
+
+async def see_through(
+    app: Leadline, run: ResearchRun, progress: Progress, files: Files, stop: Stop
+) -> Outcome:
+    """Show how a run goes on until it ends, and write the files that were asked for."""
+    stop.gently(run.cancel)
+    try:
+        result = await _followed(app, run, progress)
+    finally:
+        await run.dispose()
+    progress.close()
+    return Outcome(result, await _deliver(app, files, result))
 
 
 async def _start(app: Leadline, command: ResearchCommand, progress: Progress) -> ResearchRun:
@@ -170,6 +198,8 @@ def _tell(result: ResearchResult) -> None:
         say(f"leadline: {result.status}: {result.error or 'see the notes in the report'}")
     if result.status in ("cancelled", "failed") and result.report:
         say(f"What was found: leadline show {result.id} --report")
+    if result.status == "cancelled":
+        say(f"Go on with it: leadline resume {result.id}")
 
 
 def _print(text: str | bytes, result: ResearchResult) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from typing import TypeVar
 
 import anyio
@@ -19,6 +19,25 @@ T = TypeVar("T")
 def run_stoppable(work: Callable[[Stop], Awaitable[T]]) -> T:
     """Run `work` to its end; see `stoppable`."""
     return anyio.run(stoppable, work)
+
+
+def from_store(work: Callable[[Leadline], Awaitable[T]], *, refuse: bool = True) -> T:
+    """What `work` makes of what is stored.
+
+    Args:
+        work: gets the running program; it has no models and no tools.
+        refuse: an error of the project in it means that nothing was done.
+
+    Raises:
+        Quit: the program does not start, or `work` was refused.
+    """
+
+    async def run() -> T:
+        async with booted(Leadline(profile="base")) as app:
+            with refusing() if refuse else nullcontext():
+                return await work(app)
+
+    return anyio.run(run)
 
 
 @asynccontextmanager

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
 
-import anyio
 import msgspec
 
-from leadline.apps.cli.exits import Exit, Quit, refusing, told
-from leadline.apps.cli.running import booted
+from leadline.apps.cli.exits import Exit, Quit, told
+from leadline.apps.cli.running import from_store
 from leadline.apps.cli.streams import document, say
 from leadline.apps.sdk.app import Leadline
 from leadline.core.session.log import Session
 from leadline.core.session.store import SessionStore
 from leadline.kernel.errors import LeadlineError
 
-T = TypeVar("T")
 
-
-def run_show(session_id: str, *, report: bool, as_json: bool) -> Exit:
+def run_show(session_id: str, *, report: bool, as_json: bool, only_run: bool = False) -> Exit:
     """Print a session, or the report of a run. Works on a log in any state, also while somebody writes it.
 
     Raises:
-        Quit: there is no such session, or no report in it.
+        Quit: there is no such session, or no report in it, or it is no run where only a run will do.
     """
-    document(_from_store(lambda app: (_report if report else _transcript)(app, session_id, as_json)))
+
+    async def work(app: Leadline) -> bytes:
+        if only_run:
+            await check_run(app, await app.sessions.resolve(session_id))
+        return await (_report if report else _transcript)(app, session_id, as_json)
+
+    document(from_store(work))
     return Exit.DONE
 
 
@@ -39,17 +40,8 @@ def run_export(run_id: str, path: Path) -> Exit:
     from leadline.apps.cli.files import check_writable, form_of
 
     check_writable(path, form_of(path, bundle=True))
-    _from_store(lambda app: _export(app, run_id, path))
+    from_store(lambda app: _export(app, run_id, path))
     return Exit.DONE
-
-
-def _from_store(work: Callable[[Leadline], Awaitable[T]]) -> T:
-    async def run() -> T:
-        async with booted(Leadline(profile="base")) as app:
-            with refusing():
-                return await work(app)
-
-    return anyio.run(run)
 
 
 async def _transcript(app: Leadline, session_id: str, as_json: bool) -> bytes:
@@ -70,10 +62,10 @@ def _tell_problems(session: Session) -> None:
 
 async def _report(app: Leadline, run_id: str, as_json: bool) -> bytes:
     run = await app.stored(run_id)
-    _tell_problems(await app.session(run_id))
+    _tell_problems(await app.session(run.id))
     result = run.result()
     if run.interrupted:
-        say(f"leadline: run {run.id} {await _state(app, run_id)}; this is what it had found")
+        say(f"leadline: run {run.id} {await _state(app, run.id)}; this is what it had found")
     if as_json:
         return result.to_json()
     if not result.report:
@@ -82,9 +74,23 @@ async def _report(app: Leadline, run_id: str, as_json: bool) -> bytes:
 
 
 async def _state(app: Leadline, run_id: str) -> str:
-    entries = await app.ctx.get(SessionStore).list()
-    running = any(one.status == "running" for one in entries if one.id == run_id)
-    return "is still at work" if running else "was interrupted before its end"
+    entry = await app.ctx.get(SessionStore).entry(run_id)
+    return "is still at work" if entry.status == "running" else "was interrupted before its end"
+
+
+async def check_run(app: Leadline, session_id: str) -> None:
+    """Refuse what is no run.
+
+    Raises:
+        Quit: it is something else.
+        SessionNotFound: there is no session of that id.
+    """
+    kind = (await app.ctx.get(SessionStore).entry(session_id)).kind
+    if kind not in ("research", ""):
+        raise Quit(
+            Exit.USAGE,
+            f"session {session_id} is of kind {kind!r}, not a research run; see: leadline sessions --help",
+        )
 
 
 async def _export(app: Leadline, run_id: str, path: Path) -> None:

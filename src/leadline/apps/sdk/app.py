@@ -30,6 +30,7 @@ from leadline.kernel.loader.reconcile import boot
 from leadline.kernel.plugin import Plugin
 
 if TYPE_CHECKING:
+    from leadline.capabilities.corpus.seam import Progress
     from leadline.core.session.log import Session
     from leadline.research.engine.run import ResearchRun
     from leadline.research.report.result import ResearchResult
@@ -43,6 +44,16 @@ class NotRunning(LeadlineError):
 
     def __init__(self) -> None:
         super().__init__("Leadline is not running; use it inside `async with Leadline() as app:`")
+
+
+class NothingToResume(LeadlineError):
+    """An agent was to go on, but its last turn ended and nothing waits in its inbox."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"session {session_id}: its last turn ended and nothing is waiting; "
+            f'give it something to do: leadline resume {session_id} "TASK"'
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,6 +224,21 @@ class Leadline:
         execution = Execution(progress=options.get("progress"))
         return await self.ctx.get(ResearchEngine).start(request, execution)
 
+    async def resume_research(self, run_id: str, *, progress: Progress | None = None) -> ResearchRun:
+        """Go on with a run that was interrupted, cancelled or failed; use it as one of `start_research`.
+
+        What its log has is not asked again. Model calls that were in flight are sent again under the same
+        idempotency key; `run.ledger.resumed[-1].in_flight` lists them.
+
+        Raises:
+            SessionNotFound, NotResumable: there is nothing to go on with.
+            SessionLocked: another process is at work on it.
+            LeadlineError: its model, method or corpus is not there. Nothing was started.
+        """
+        from leadline.research.engine.engine import Execution, ResearchEngine
+
+        return await self.ctx.get(ResearchEngine).resume(run_id, Execution(progress=progress))
+
     async def agent(self, task: str, *, model: str | None = None, persona: str = "") -> AgentReply:
         """Run one agent for one turn, with the tools of the composition.
 
@@ -224,7 +250,7 @@ class Leadline:
 
     @asynccontextmanager
     async def open_agent(
-        self, *, model: str | None = None, persona: str = "", label: str = ""
+        self, *, model: str | None = None, persona: str = "", label: str = "", resume: str | None = None
     ) -> AsyncGenerator[Agent]:
         """An agent for as many turns as you like (`take_turn`); it is freed when the block is left.
 
@@ -232,13 +258,16 @@ class Leadline:
             model: `provider/name`; default: that of the composition.
             persona: who the agent is, for the model.
             label: what lists of sessions show.
+            resume: id of a session to go on with (`take_turn`, or `go_on` with a turn that was cut off).
 
         Raises:
+            SessionNotFound, SessionLocked, SessionNotContinuable: the session to go on with cannot be.
             LeadlineError: the model is not there, or the session cannot be written.
         """
         chosen = ModelRef.parse(model) if model else None
         spec = AgentSpec(model=chosen, persona=persona, label=label)
-        agent = await self.ctx.get(Agents).create(spec)
+        agents = self.ctx.get(Agents)
+        agent = await (agents.resume(resume, spec) if resume else agents.create(spec))
         try:
             yield agent
         finally:
@@ -282,6 +311,30 @@ async def take_turn(agent: Agent, task: str) -> AgentReply:
     """
     before = len(agent.session)
     agent.followup(task)
+    return await _reply(agent, before)
+
+
+async def go_on(agent: Agent) -> AgentReply:
+    """Let an agent that was taken up go on with the turn that was cut off, and with what waits in its inbox.
+
+    Raises:
+        NothingToResume: no turn was cut off and nothing waits.
+        LeadlineError: as `take_turn`.
+    """
+    end = agent.last_turn_end
+    if not agent.session.place.turn_open and not agent.inbox.waiting("turn") and _ended_well(end):
+        raise NothingToResume(agent.id)
+    before = len(agent.session)
+    agent.proceed()
+    return await _reply(agent, before)
+
+
+def _ended_well(end: TurnEnd | None) -> bool:
+    return end is None or end.reason in ("completed", "refusal", "blocked")
+
+
+async def _reply(agent: Agent, before: int) -> AgentReply:
+    """What the agent comes to from event `before` on."""
     await agent.when_idle()
     end = agent.last_turn_end
     if end is None:
