@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import io
-import re
 import threading
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Iterator, Mapping, Sequence
 
+from leadline.capabilities.persistence.providers.moved import check_names, readable_in, tell_moved
 from leadline.core.clock import Clock
 from leadline.core.session.blobs import Blobs, StoredBlob, is_hash, sha256_hex
 from leadline.core.session.codec import Header, Logged, encode_header, valid_id
@@ -21,9 +21,9 @@ from leadline.core.session.errors import (
     SessionUnreadable,
     SessionWriteFailed,
 )
-from leadline.core.session.events import Event
+from leadline.core.session.events import DamageMoved, Event
 from leadline.core.session.lease import here
-from leadline.core.session.load import load
+from leadline.core.session.load import Loaded, load
 from leadline.core.session.log import Session
 from leadline.core.session.registry import EventTypes
 from leadline.core.session.repair import repairs
@@ -52,6 +52,31 @@ class MemoryLog:
         if self.full:
             raise SessionWriteFailed(self.where, "no space left on device", "free space, then try again")
         self.content += lines
+
+    def cut_back(self, session_id: str, loaded: Loaded) -> list[DamageMoved]:
+        """Move damage at the end beside the log; the event that tells, if there was any."""
+        damage = bytes(self.content[loaded.end :])
+        if not damage:
+            return []
+        name = f"{session_id}.damaged-{len(self.beside) + 1}"
+        self.beside[name] = damage
+        del self.content[loaded.end :]
+        reasons = tuple(str(one) for one in loaded.problems if one.line >= loaded.damaged_from_line)
+        return [
+            DamageMoved(
+                file=name,
+                first_line=loaded.damaged_from_line,
+                bytes=len(damage),
+                sha256=sha256_hex(damage),
+                reasons=reasons,
+            )
+        ]
+
+    def tell_moved(self, loaded: Loaded, types: EventTypes) -> None:
+        """Add what was moved beside the log before to what was loaded of it."""
+        tell_moved(loaded, types)
+        for name, content in self.beside.items():
+            loaded.quarantined.extend(readable_in(name, content))
 
     async def sync(self) -> None:
         self.synced = len(self.content)
@@ -93,14 +118,15 @@ class MemorySessions(SessionStore):
         session = Session(loaded.header, loaded, log, types=self._types, clock=self._clock, hooks=self.hooks)
         if session.obstacle is not None:
             raise session.obstacle
-        del log.content[loaded.end :]
+        log.tell_moved(loaded, self._types)
         log.leased, log.archived = True, False
-        if repair:
-            session.append_all(repairs(session))
+        session.append_all([*log.cut_back(session_id, loaded), *(repairs(session) if repair else ())])
         return session
 
     async def read(self, session_id: str) -> Session:
-        loaded = load(io.BytesIO(bytes(self._log(session_id).content)))
+        log = self._log(session_id)
+        loaded = load(io.BytesIO(bytes(log.content)))
+        log.tell_moved(loaded, self._types)
         header = loaded.header or Header(id=session_id, kind="unreadable", created=0.0)
         return Session(header, loaded, None, types=self._types, clock=self._clock)
 
@@ -127,9 +153,7 @@ class MemorySessions(SessionStore):
             raise SessionFormatTooNew(header.id if header else "", loaded.newer_format)
         if header is None or not valid_id(header.id):
             raise SessionUnreadable(f"the log cannot be taken in: {loaded.problems[:1]}")
-        for name in beside or ():
-            if not re.fullmatch(re.escape(header.id) + r"\.damaged-[0-9]+", name):
-                raise SessionUnreadable(f"{name!r} is not the name of what was moved out of a session")
+        check_names(header.id, beside or ())
         if header.id in self.logs:
             raise SessionExists(f"session {header.id} is there already; choose another id")
         log = self.logs[header.id] = MemoryLog(content)

@@ -11,22 +11,27 @@ call stands for another process. It raises AssertionError where a promise is not
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import io
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import ClassVar, TypeAlias, TypeVar, cast
 
 from leadline.core.llm.messages import AssistantMessage, Text, ToolCall, ToolMessage, UserMessage
-from leadline.core.session.codec import Header, chain, recompose
+from leadline.core.session.codec import Header, chain, encode_header, recompose
 from leadline.core.session.errors import (
     EventInvalid,
     ForkRefused,
     SessionClosed,
     SessionExists,
+    SessionFormatTooNew,
     SessionLocked,
     SessionNotContinuable,
     SessionNotFound,
+    SessionUnreadable,
 )
 from leadline.core.session.events import (
     AssistantSaid,
+    DamageMoved,
     Event,
     SeedEnded,
     StepEnd,
@@ -37,6 +42,7 @@ from leadline.core.session.events import (
     TurnStart,
     UserEntered,
 )
+from leadline.core.session.load import load
 from leadline.core.session.log import BeforeAppend, Session
 from leadline.core.session.registry import EventTypes
 from leadline.core.session.store import SessionStore
@@ -333,6 +339,178 @@ async def a_closed_session_takes_nothing_more(stores: Stores) -> None:
     assert len(session) == 1
 
 
+async def a_turn_may_be_left_open_for_who_goes_on_with_it(stores: Stores) -> None:
+    session = await stores(EventTypes()).create(header())
+    session.append_all(asked())
+    await session.close()
+    again = await stores(EventTypes()).open("s-1", repair=False)
+    same_events(session, again)
+    assert again.place.turn_open and again.place.step_open
+    await again.close()
+    closed = await stores(EventTypes()).open("s-1")
+    assert not closed.place.turn_open and len(closed) == 11
+    await closed.close()
+
+
+async def one_session_is_told_as_the_list_tells_it(stores: Stores) -> None:
+    store = stores(EventTypes())
+    for number, events in enumerate([whole_turn(), asked(), whole_turn()], 1):
+        session = await store.create(header(f"s-{number}"))
+        session.append_all(events)
+        if number < 3:
+            await session.close()
+    other = stores(EventTypes())
+    assert [await other.entry(it.id) for it in await other.list()] == await other.list()
+    await refused(SessionNotFound, lambda: other.entry("s-none"))
+
+
+async def who_writes_a_session_is_told(stores: Stores) -> None:
+    store = stores(EventTypes())
+    session = await store.create(header())
+    holder = (await stores(EventTypes()).entry("s-1")).holder
+    assert holder is not None and holder.pid == os.getpid() and holder.host, holder
+    await session.close()
+    assert (await stores(EventTypes()).entry("s-1")).holder is None
+    again = await stores(EventTypes()).open("s-1")
+    following = (await stores(EventTypes()).entry("s-1")).holder
+    assert following is not None
+    await again.close()
+
+
+async def a_stamp_changes_with_the_log_alone(stores: Stores) -> None:
+    store, other = stores(EventTypes()), stores(EventTypes())
+    assert await other.stamps() == {}
+    session = await store.create(header())
+    await (await store.create(header("s-2"))).close()
+    before = await other.stamps()
+    assert set(before) == {"s-1", "s-2"}
+    await other.read("s-1")
+    assert await other.stamps() == before
+    seen = {before["s-1"]}
+    for event in whole_turn():
+        session.append(event)
+        now = await other.stamps()
+        assert now["s-2"] == before["s-2"] and now["s-1"] not in seen, f"{event} changed no stamp"
+        seen.add(now["s-1"])
+    await session.close()
+    await store.delete("s-2")
+    assert set(await other.stamps()) == {"s-1"}
+
+
+async def raw_bytes_are_the_log(stores: Stores) -> None:
+    session = await stores(EventTypes()).create(header())
+    session.append_all([*whole_turn(), Noted(text="ü")])
+    await session.close()
+    content = await raw_of(stores, "s-1")
+    loaded = load(io.BytesIO(content))
+    assert content.startswith(encode_header(session.header)) and content.endswith(b"\n")
+    assert not loaded.problems and loaded.digest == session.digest and loaded.size == len(content)
+    assert (await stores(EventTypes()).entry("s-1")).size == len(content)
+
+    async def missing() -> None:
+        await raw_of(stores, "s-none")
+
+    await refused(SessionNotFound, missing)
+
+
+async def a_log_is_taken_in_as_it_is(stores: Stores) -> None:
+    content = await _written(stores, "s-1", asked())
+    line = content.split(b"\n")[3] + b"\n"
+    for damaged in (content, content + b"torn", content + line, content[:-9], content.replace(line, b"")):
+        store = stores(EventTypes())
+        await store.delete("s-1")
+        entry = await store.add_raw(pieces(damaged))
+        assert entry.id == "s-1" and entry.size == len(damaged) and not entry.archived
+        assert await raw_of(stores, "s-1") == damaged
+        read = await stores(EventTypes()).read("s-1")
+        assert bool(read.problems) == (damaged != content)
+        await refused(SessionExists, lambda store=store: store.add_raw(pieces(content)))
+    assert await raw_of(stores, "s-1") == content.replace(line, b"")
+
+
+async def what_is_no_log_is_not_taken_in(stores: Stores) -> None:
+    store = stores(EventTypes())
+    good = encode_header(header())
+    for wrong in (b"", b"no log\n", good[:-1], good.replace(b"s-1", b"../s-1"), b"{}\n" + good):
+        await refused(SessionUnreadable, lambda wrong=wrong: store.add_raw(pieces(wrong)))
+    newer = good.replace(b'"format":1', b'"format":99')
+    await refused(SessionFormatTooNew, lambda: store.add_raw(pieces(newer)))
+    for name in ("../s-1.damaged-1", "s-2.damaged-1", "s-1.damaged-", "s-1.jsonl"):
+        await refused(SessionUnreadable, lambda name=name: store.add_raw(pieces(good), {name: b"x"}))
+    assert await store.list() == [] and await store.stamps() == {}
+
+
+async def an_archived_session_is_as_before(stores: Stores) -> None:
+    content = await _written(stores, "s-1", [*whole_turn(1), *asked(2)])
+    store, other = stores(EventTypes()), stores(EventTypes())
+    before, read = await store.entry("s-1"), await store.read("s-1")
+    entry = await store.archive("s-1")
+    assert entry.archived and entry == await store.archive("s-1") == await other.entry("s-1")
+    assert [entry] == await other.list() and set(await other.stamps()) == {"s-1"}
+    assert (entry.status, entry.size, entry.kind) == ("interrupted", len(content), "agent")
+    assert (entry.created, entry.cwd, entry.modified) == (before.created, before.cwd, before.modified)
+    same_events(read, await other.read("s-1"))
+    assert await raw_of(stores, "s-1") == content
+    await refused(SessionExists, lambda: other.create(header()))
+    await refused(SessionExists, lambda: other.add_raw(pieces(content)))
+
+
+async def an_archived_session_goes_on(stores: Stores) -> None:
+    await _written(stores, "s-1", whole_turn())
+    store = stores(EventTypes())
+    await store.archive("s-1")
+    again = await stores(EventTypes()).open("s-1")
+    await refused(SessionLocked, lambda: store.archive("s-1"))
+    again.append_all(whole_turn(2))
+    await again.close()
+    same_events(again, await store.read("s-1"))
+    assert not (await store.entry("s-1")).archived and len(again) == 12
+    await store.archive("s-1")
+    await store.delete("s-1")
+    assert await store.list() == [] and await store.stamps() == {}
+    await refused(SessionNotFound, lambda: store.archive("s-1"))
+
+
+async def damage_is_moved_beside_and_stays_readable(stores: Stores) -> None:
+    content = await _written(stores, "s-1", whole_turn())
+    fork = content.split(b"\n")[2].replace(b'"seq":1', b'"seq":3') + b"\n"
+    store = stores(EventTypes())
+    await store.delete("s-1")
+    await store.add_raw(pieces(content + fork + b"torn"))
+    assert await store.beside("s-1") == {}
+    session = await store.open("s-1")
+    await session.close()
+    assert session.logged[6].type == DamageMoved.TYPE
+    beside = await stores(EventTypes()).beside("s-1")
+    assert [*beside.values()] == [fork + b"torn"], beside
+    moved = await raw_of(stores, "s-1")
+    await store.delete("s-1")
+    await refused(SessionNotFound, lambda: store.beside("s-1"))
+    await store.add_raw(pieces(moved), beside)
+    assert await store.beside("s-1") == beside
+    read = await stores(EventTypes()).read("s-1")
+    assert [it.event.type for it in read.quarantined if it.event] == ["step/start"]
+    await store.delete("s-1")
+
+
+async def _written(stores: Stores, session_id: str, events: Sequence[Event]) -> bytes:
+    session = await stores(EventTypes()).create(header(session_id))
+    session.append_all(events)
+    await session.close()
+    return await raw_of(stores, session_id)
+
+
+async def raw_of(stores: Stores, session_id: str) -> bytes:
+    """The bytes of a log, as another process reads them."""
+    return b"".join([chunk async for chunk in stores(EventTypes()).raw(session_id)])
+
+
+async def pieces(content: bytes) -> AsyncGenerator[bytes]:
+    """`content` in pieces that end where no line does."""
+    for start in range(0, len(content), 100):
+        yield content[start : start + 100]
+
+
 CHECKS: tuple[Check, ...] = (
     what_was_appended_is_read_by_another_process,
     numbers_are_contiguous_and_lines_chained,
@@ -350,6 +528,16 @@ CHECKS: tuple[Check, ...] = (
     the_list_tells_what_each_session_is,
     a_deleted_session_is_gone,
     a_closed_session_takes_nothing_more,
+    a_turn_may_be_left_open_for_who_goes_on_with_it,
+    one_session_is_told_as_the_list_tells_it,
+    who_writes_a_session_is_told,
+    a_stamp_changes_with_the_log_alone,
+    raw_bytes_are_the_log,
+    a_log_is_taken_in_as_it_is,
+    what_is_no_log_is_not_taken_in,
+    an_archived_session_is_as_before,
+    an_archived_session_goes_on,
+    damage_is_moved_beside_and_stays_readable,
 )
 """Every promise of the seam."""
 
