@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -161,6 +161,25 @@ class SessionStore(Service, key="sessions"):
         Raises:
             SessionNotFound: there is none of that id.
         """
+
+    async def tail(self, session_id: str, start: int) -> AsyncGenerator[bytes]:
+        """As `raw`, from byte `start` on; nothing where the log is no longer than that."""
+        async for chunk in self.raw(session_id):
+            if start < len(chunk):
+                yield chunk[start:]
+            start = max(0, start - len(chunk))
+
+    async def writers(self) -> dict[str, Holder]:
+        """Who writes which session now, by its id. Cheap where a store keeps account of it."""
+        return {one.id: one.holder for one in await self.list() if one.holder is not None}
+
+    async def mark(self) -> str | None:
+        """A token that changes whenever a session is made, removed, archived, opened for writing or closed.
+
+        While it stays as it was, no log but those of `writers` has changed through a store. None: the store
+        cannot tell just now; look at `stamps`.
+        """
+        return None
 
     @abstractmethod
     async def delete(self, session_id: str) -> None:

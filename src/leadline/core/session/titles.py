@@ -24,7 +24,7 @@ MAX_FIRST = 4_000
 _LEAST: Final = 24
 """A title is cut behind a sentence or a word only where at least so many columns are left."""
 
-_MARKUP = re.compile(r"^(?:[#>*\-\s]|\d+[.)]\s)+|[`*_]{1,3}(?=\w)|(?<=\w)[`*_]{1,3}(?!\w)")
+_MARKUP = re.compile(r"^(?:[#>*\-\s]|\d+[.)]\s)+|[`*]{1,3}(?=\w)|(?<=\w)[`*]{1,3}(?!\w)")
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 _BREAK = re.compile(r"\s|(?<=[、，；：,;:])")
 

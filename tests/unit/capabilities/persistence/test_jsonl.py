@@ -50,7 +50,7 @@ async def filled(root: Path, session_id: str = "s-1", events: list[Event] | None
 
 
 def listing(root: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in root.iterdir() if path.suffix != ".lock"}
+    return {path.name: path.read_bytes() for path in root.iterdir() if path.is_file() and path.suffix != ".lock"}
 
 
 # --- the format --------------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ async def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
     await filled(tmp_path / "new" / "sessions")
     root = tmp_path / "new" / "sessions"
     assert stat.S_IMODE(root.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(path.stat().st_mode) for path in root.iterdir()} == {0o600}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in root.iterdir() if path.is_file()} == {0o600}
 
 
 @pytest.mark.case("S28")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,6 +21,9 @@ from msgspec import structs
 
 from leadline.core.session.errors import SessionLocked, SessionWriteFailed, StaleLease
 from leadline.core.session.lease import Here, Holder, here, is_alive
+
+WRITING = ".writing"
+"""Directory beside the leases with an empty file for each that is held: it changes as they come and go."""
 
 _HELD_BY_OTHER = (errno.EAGAIN, errno.EACCES)
 _UNKNOWN = Holder(epoch=0, host="", pid=0, boot="", started=0.0)
@@ -59,7 +63,9 @@ class Lease:
                 if before is not None and _beats_elsewhere(before, asking, now):
                     os.close(fd)
                     raise _locked(session_id, before)
-                return cls(fd, path, session_id, _take(fd, before, asking, now))
+                lease = cls(fd, path, session_id, _take(fd, before, asking, now))
+                _note(path)
+                return lease
             except OSError as error:
                 holder = _read(fd)
                 os.close(fd)
@@ -94,6 +100,9 @@ class Lease:
         self._say(structs.replace(self.holder, released=True))
         fd, self._fd = self._fd, -1
         if fd >= 0:
+            # While the lock is still held: the note of the next holder is not this one's to remove.
+            with suppress(OSError):
+                _noted(self._path).unlink(missing_ok=True)
             os.close(fd)
 
     def _say(self, holder: Holder) -> None:
@@ -106,6 +115,26 @@ class Lease:
         except (OSError, StaleLease):
             return
         self.holder = holder
+
+
+def held_in(root: Path) -> list[str]:
+    """Ids of the sessions below `root` that may be held: all that are, and those whose holder died."""
+    try:
+        return [one.name for one in (root / WRITING).iterdir()]
+    except OSError:
+        return []
+
+
+def _noted(path: Path) -> Path:
+    return path.parent / WRITING / path.stem
+
+
+def _note(path: Path) -> None:
+    """Keep account of the lease, for those who watch a directory instead of each lock; losing it loses only that."""
+    note = _noted(path)
+    with suppress(OSError):
+        note.parent.mkdir(mode=0o700, exist_ok=True)
+        note.touch(mode=0o600)
 
 
 def is_held(path: Path) -> bool:
