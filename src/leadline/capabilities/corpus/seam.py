@@ -128,6 +128,11 @@ class Corpus(Protocol):
         """All documents, readable or not, by location."""
         ...
 
+    @property
+    def total(self) -> int:
+        """How many documents there are to search, those included of which only the number is known."""
+        return len(self.documents())
+
     def document(self, document_id: str) -> CorpusDocument:
         """One document.
 
@@ -173,6 +178,13 @@ class Corpora(Service, key="corpora"):
 
         Raises:
             CorpusUnavailable: a path is missing or cannot be read, or none was given.
+        """
+
+    @abstractmethod
+    def restore(self, roots: Sequence[str], documents: Sequence[CorpusDocument]) -> Corpus:
+        """These documents with their stored texts, whatever became of the files; a text that is lost is empty.
+
+        It is indexed in memory when it is first searched. It stays open as one that was opened.
         """
 
 

@@ -32,6 +32,10 @@ class PinnedCorpus(Corpus):
     def documents(self) -> tuple[CorpusDocument, ...]:
         return self._now.documents()
 
+    @property
+    def total(self) -> int:
+        return self._now.total
+
     def document(self, document_id: str) -> CorpusDocument:
         try:
             return self._now.document(document_id)

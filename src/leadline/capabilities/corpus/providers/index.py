@@ -8,19 +8,21 @@ import threading
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import cast
 
 import msgspec
 
-from leadline.capabilities.corpus.providers.passages import Passage
+from leadline.capabilities.corpus.providers.passages import Passage, split
 from leadline.capabilities.corpus.providers.walk import Entry
+from leadline.capabilities.corpus.seam import make_document_id
 from leadline.capabilities.documents.seam import Snapshot
 from leadline.core.unspaced import pairs
 
 SCHEMA = 2
 """Another number makes every index be built anew: raise it with the tables, the passages or the words."""
 
+_WITHOUT_HEADINGS = frozenset({"text/x-source", "text/csv", "text/tab-separated-values", "application/json"})
 _BUSY_S = 30.0
 _CACHE_KIB = 65_536
 _SHIFT = 20
@@ -83,6 +85,21 @@ class Prepared:
     passages: Sequence[Passage]
     content: str
     """Stands for the bytes and who read them; files of equal content have equal snapshots. Empty: unknown."""
+
+
+def prepared(entry: Entry, snapshot: Snapshot, text: str, content: str) -> Prepared:
+    """A file with this text, split into passages; `content` as in `Prepared`."""
+    headings = snapshot.media_type not in _WITHOUT_HEADINGS
+    return Prepared(
+        entry=entry,
+        id=make_document_id(entry.location, snapshot.bytes_sha256),
+        title=snapshot.title or PurePosixPath(entry.location).name,
+        snapshot=snapshot,
+        text=text,
+        packed=packed(text),
+        passages=split(text, headings=headings) if snapshot.readable else [],
+        content=content,
+    )
 
 
 @dataclass(frozen=True)

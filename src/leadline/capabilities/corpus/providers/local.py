@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import cast
+from typing import TypeVar, cast
 
 from anyio import CapacityLimiter, Semaphore, create_task_group, to_thread
 
-from leadline.capabilities.corpus.providers.index import Index, Prepared, Row, Touched, packed, remove_files
-from leadline.capabilities.corpus.providers.passages import split
+from leadline.capabilities.corpus.providers.index import Index, Prepared, Row, Touched, prepared, remove_files
 from leadline.capabilities.corpus.providers.query import parse
 from leadline.capabilities.corpus.providers.reading import read_file
+from leadline.capabilities.corpus.providers.restored import RestoredCorpus
 from leadline.capabilities.corpus.providers.search import search
 from leadline.capabilities.corpus.providers.walk import Entry, Problem, Root, Walked, resolve_roots, walk
 from leadline.capabilities.corpus.seam import (
@@ -28,16 +28,15 @@ from leadline.capabilities.corpus.seam import (
     Hit,
     Progress,
     UnknownDocument,
-    make_document_id,
 )
-from leadline.capabilities.documents.seam import Outcome, Snapshot, Snapshots, snapshot_of, without_text
+from leadline.capabilities.documents.seam import Outcome, Snapshots, snapshot_of, without_text
 from leadline.core.clock import Clock
 from leadline.core.home import Home, HomeUnusable
 
 _Job = tuple[Entry, Row | None]
+_Open = TypeVar("_Open", bound="FolderCorpus | RestoredCorpus")
 _BATCH = 64
 _BATCH_CHARACTERS = 4_000_000
-_WITHOUT_HEADINGS = frozenset({"text/x-source", "text/csv", "text/tab-separated-values", "application/json"})
 
 
 class LocalCorpora(Corpora):
@@ -49,7 +48,7 @@ class LocalCorpora(Corpora):
         self._home = home
         self._clock = clock
         self._workers = workers
-        self._open: list[FolderCorpus] = []
+        self._open: list[FolderCorpus | RestoredCorpus] = []
 
     async def open(self, paths: Sequence[Path], *, progress: Progress | None = None) -> Corpus:
         roots = await to_thread.run_sync(resolve_roots, paths)
@@ -60,6 +59,12 @@ class LocalCorpora(Corpora):
         except BaseException:
             index.close()
             raise
+        return self._kept(corpus)
+
+    def restore(self, roots: Sequence[str], documents: Sequence[CorpusDocument]) -> Corpus:
+        return self._kept(RestoredCorpus(roots, documents, self._snapshots))
+
+    def _kept(self, corpus: _Open) -> _Open:
         self._open = [each for each in self._open if not each.closed]
         self._open.append(corpus)
         return corpus
@@ -176,7 +181,7 @@ class _Update:
         """A file of which nothing is known, so that it is read again the next time."""
         refused = without_text(problem.outcome, problem.reason, "application/octet-stream")
         self.snapshots.store(refused.text)
-        return _prepared(entry, snapshot_of(refused, ""), "", "")
+        return prepared(entry, snapshot_of(refused, ""), "", "")
 
     def _read_one(self, entry: Entry, row: Row | None, fingerprint: str) -> Prepared | Touched:
         file = read_file(entry, self.snapshots.documents.limits)
@@ -193,21 +198,7 @@ class _Update:
             known = snapshot_of(extraction, digest), extraction.text
         snapshot, text = known
         self.snapshots.store(text, file.data)
-        return _prepared(file.entry, snapshot, text, content)
-
-
-def _prepared(entry: Entry, snapshot: Snapshot, text: str, content: str) -> Prepared:
-    headings = snapshot.media_type not in _WITHOUT_HEADINGS
-    return Prepared(
-        entry=entry,
-        id=make_document_id(entry.location, snapshot.bytes_sha256),
-        title=snapshot.title or PurePosixPath(entry.location).name,
-        snapshot=snapshot,
-        text=text,
-        packed=packed(text),
-        passages=split(text, headings=headings) if snapshot.readable else [],
-        content=content,
-    )
+        return prepared(file.entry, snapshot, text, content)
 
 
 def _first(failure: Exception) -> Exception:

@@ -26,7 +26,7 @@ def search_tool(corpus: Corpus, delimiter: Delimiter) -> Tool:
 
     async def execute(args: SearchArguments, call: ToolInvocation) -> ToolOutput:
         hits = await to_thread.run_sync(corpus.search, args.query, args.limit)
-        total = len(corpus.documents())
+        total = corpus.total
         value: JsonValue = {
             "query": args.query,
             "hits": [_value(hit) for hit in hits],

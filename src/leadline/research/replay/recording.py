@@ -1,0 +1,202 @@
+"""What was asked and answered in a session and all that descend from it, read from their logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
+
+from leadline.core.llm.failure import LlmFailure
+from leadline.core.llm.request import LlmRequest, Purpose
+from leadline.core.loop.thread import request_of
+from leadline.core.session.codec import Logged
+from leadline.core.session.derive import Derived
+from leadline.core.session.events import AssistantSaid, RequestEnded, RequestHeader, RequestSent, TurnEnd
+from leadline.core.session.log import Session
+from leadline.core.session.store import SessionEntry, SessionStore
+
+Outcome: TypeAlias = AssistantSaid | RequestEnded
+_Place: TypeAlias = tuple[int | None, int | None, int]
+
+
+@dataclass(frozen=True)
+class RecordedAttempt:
+    """One sending of a request, and what came of it."""
+
+    seq: int
+    """Number of its `request/sent`."""
+    sent: RequestSent
+    at: float
+    """When its outcome was logged, else when it was sent; seconds since 1970, UTC."""
+    outcome: Outcome | None = None
+    """None: it was in flight when its process died."""
+    final_failure: LlmFailure | None = None
+    """With what the turn ended that this attempt was the last one of."""
+    final_error: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no answer and no failure came of it: it was cut off or cancelled."""
+        match self.outcome:
+            case AssistantSaid(state=state):
+                return state == "interrupted"
+            case RequestEnded(state=state):
+                return state == "cancelled"
+            case _:
+                return True
+
+
+@dataclass(frozen=True)
+class RecordedAsk:
+    """One question to the model, with every attempt at it that came to something."""
+
+    turn: int | None
+    step: int | None
+    attempts: tuple[RecordedAttempt, ...]
+    """Attempts that were cut off are left out, but for one that nothing came after."""
+
+    @property
+    def last(self) -> RecordedAttempt:
+        return self.attempts[-1]
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is no answer."""
+        return not isinstance(self.last.outcome, AssistantSaid) or self.last.is_open
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedSession:
+    """One session of a recording."""
+
+    session: Session
+    children: tuple[RecordedSession, ...] = ()
+    """Those that it delegated to, the oldest first."""
+
+    @property
+    def id(self) -> str:
+        return self.session.id
+
+    @property
+    def label(self) -> str:
+        """What it was there for, in words."""
+        return self.session.header.label
+
+    @cached_property
+    def purpose(self) -> tuple[str, str]:
+        """Name and digest of the facts of what its requests were for; both empty where it sent none."""
+        first = next(self.session.of(RequestSent, self.session.lifecycle_start), None)
+        return (first.purpose, first.purpose_digest) if first else ("", "")
+
+    @cached_property
+    def asks(self) -> tuple[RecordedAsk, ...]:
+        """What it asked of its model, in order; what was asked again when it was taken up stands once."""
+        return tuple(_asks(self.session))
+
+    def request(self, attempt: RecordedAttempt) -> LlmRequest | None:
+        """The request that the log before `attempt` gives; None where what it consists of cannot be read."""
+        header = self._header(attempt.seq)
+        if header is None:
+            return None
+        purpose = Purpose(attempt.sent.purpose, self._facts(attempt.sent))
+        conversation = Derived(self.session.logged).at(attempt.seq)
+        return request_of(header, purpose, conversation, self.id)
+
+    def _header(self, before: int) -> RequestHeader | None:
+        found: RequestHeader | None = None
+        for line, header in self.session.logged_of(RequestHeader):
+            if line.seq >= before:
+                break
+            found = header
+        return found
+
+    def _facts(self, sent: RequestSent) -> dict[str, object]:
+        for one in self.session.of(RequestSent):
+            if one.purpose_data is not None and one.purpose_digest == sent.purpose_digest:
+                return dict(one.purpose_data)
+        return {}
+
+    def line(self) -> Iterator[RecordedSession]:
+        """This one and everything below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.line()
+
+
+async def load_recording(store: SessionStore, session_id: str) -> RecordedSession:
+    """The session of that id and all that descend from it. Reads only.
+
+    Raises:
+        SessionNotFound: there is none.
+    """
+    root = await store.read(session_id)
+    below: dict[str, list[SessionEntry]] = {}
+    for entry in await store.list():
+        if entry.parent is not None and entry.status != "unreadable":
+            below.setdefault(entry.parent, []).append(entry)
+    return await _loaded(store, root, below)
+
+
+async def _loaded(
+    store: SessionStore, session: Session, below: dict[str, list[SessionEntry]]
+) -> RecordedSession:
+    children: list[RecordedSession] = []
+    for entry in below.get(session.id, ()):
+        if entry.depth > session.header.depth:  # a fork that a person made stands beside, not below
+            children.append(await _loaded(store, await store.read(entry.id), below))
+    return RecordedSession(session, tuple(children))
+
+
+def _asks(session: Session) -> Sequence[RecordedAsk]:
+    grouped: dict[tuple[int | None, int | None], list[RecordedAttempt]] = {}
+    for attempt in _attempts(session):
+        grouped.setdefault((attempt.sent.turn, attempt.sent.step), []).append(attempt)
+    asks = [RecordedAsk(turn, step, _kept(attempts)) for (turn, step), attempts in grouped.items()]
+    return [ask for at, ask in enumerate(asks) if not _asked_again(ask, asks[at + 1 :])]
+
+
+def _kept(attempts: Sequence[RecordedAttempt]) -> tuple[RecordedAttempt, ...]:
+    return tuple(one for one in attempts if not one.is_open or one is attempts[-1])
+
+
+def _asked_again(ask: RecordedAsk, later: Sequence[RecordedAsk]) -> bool:
+    """Whether the session was taken up after this one came to nothing, and asked the same in a later turn."""
+    if not later or not ask.failed:
+        return False
+    return ask.last.is_open or any(one.last.sent.digest == ask.last.sent.digest for one in later)
+
+
+def _attempts(session: Session) -> Sequence[RecordedAttempt]:
+    """Every sending in order, each with its outcome and, where it ended its turn, with the end."""
+    made: dict[_Place, RecordedAttempt] = {}
+    lost: list[RecordedAttempt] = []
+    latest: _Place | None = None
+    for line, event in _facts(session):
+        match event:
+            case RequestSent():
+                latest = (event.turn, event.step, event.attempt)
+                if latest in made:
+                    lost.append(made[latest])
+                made[latest] = RecordedAttempt(line.seq, event, line.t)
+            case AssistantSaid() | RequestEnded():
+                place = (event.turn, event.step, event.attempt)
+                if place in made and made[place].outcome is None:
+                    made[place] = replace(made[place], outcome=event, at=line.t)
+            case TurnEnd() if latest is not None and latest in made:
+                made[latest] = replace(made[latest], final_failure=event.failure, final_error=event.error)
+            case _:
+                pass
+    return sorted([*lost, *made.values()], key=lambda one: one.seq)
+
+
+def _facts(
+    session: Session,
+) -> Iterator[tuple[Logged, RequestSent | AssistantSaid | RequestEnded | TurnEnd]]:
+    since = session.lifecycle_start
+    found = [
+        (line, event)
+        for kind in (RequestSent, AssistantSaid, RequestEnded, TurnEnd)
+        for line, event in session.logged_of(kind, since)
+    ]
+    yield from sorted(found, key=lambda one: one[0].seq)
