@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from leadline import __version__
-from leadline.apps.cli.arguments import COMMANDS
+from leadline.apps.cli.arguments import COMMANDS, GROUPS
 from tests.composition.cli import Command, program
 
 
@@ -29,12 +29,22 @@ def test_help_names_every_command(command: Command) -> None:
     ended = command("--help")
     assert (ended.code, ended.err) == (0, "")
     for one in COMMANDS:
-        assert f"  {one.name} " in ended.out.decode()
+        assert f"  {one.name.split()[0]} " in ended.out.decode()
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_help_of_a_group_names_each_of_its_commands(command: Command, group: str) -> None:
+    ended = command(group, "--help")
+    assert (ended.code, ended.err) == (0, "")
+    assert command(group).err.encode() == ended.out
+    assert command(group).code == 2
+    for one in COMMANDS:
+        assert (f"  {one.name} " in ended.out.decode()) == one.name.startswith(f"{group} ")
 
 
 @pytest.mark.parametrize("name", [one.name for one in COMMANDS])
 def test_every_command_has_help(command: Command, home: Path, name: str) -> None:
-    ended = command(name, "--help")
+    ended = command(*name.split(), "--help")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith(f"usage: leadline {name}".encode())
     assert not home.exists()
@@ -44,6 +54,12 @@ def test_an_unknown_command_is_named_with_the_nearest(command: Command) -> None:
     ended = command("reserch", "x")
     assert (ended.code, ended.out) == (2, b"")
     assert "did you mean 'research'?" in ended.complaint
+
+
+def test_an_unknown_command_of_a_group_is_named_with_the_nearest(command: Command) -> None:
+    ended = command("sessions", "serch", "x")
+    assert (ended.code, ended.out) == (2, b"")
+    assert "did you mean 'search'?" in ended.complaint
 
 
 def test_an_option_in_the_place_of_the_command_is_not_taken_for_a_misspelt_one(command: Command) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 
 from leadline.apps.cli.parser import Command, path, text
+from leadline.apps.cli.store_arguments import STORE_COMMANDS
 
 
 def _research(parser: ArgumentParser) -> None:
@@ -78,20 +79,20 @@ def _verify(parser: ArgumentParser) -> None:
 
 
 def _show(parser: ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", help="a run or a session")
+    parser.add_argument("id", metavar="ID", help="a run or a session; the beginning of an id does")
     parser.add_argument("--report", action="store_true", help="the report of a run instead of the transcript")
     _as_json(parser)
 
 
 def _export(parser: ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", help="a run")
+    parser.add_argument("id", metavar="ID", help="a run; the beginning of an id does")
     parser.add_argument(
         "file", type=path, metavar="FILE", help="its name says the form: .md, .html, .json, .leadline"
     )
 
 
 def _audit(parser: ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", help="a run or a session")
+    parser.add_argument("id", metavar="ID", help="a run or a session; the beginning of an id does")
     _as_json(parser)
     _composition(parser)
 
@@ -155,20 +156,35 @@ COMMANDS = (
     Command("show", "Print the transcript of a session, or the report of a run.", _show),
     Command("audit", "Prove from the log what was sent to a model: every request, digest by digest.", _audit),
     Command("export", "Write a run that ended into a file.", _export),
+    *STORE_COMMANDS,
     Command("config", "Print the composed plugins with the origin of each value.", _config),
     Command("doctor", "Say what works here and what is missing, one line each.", _doctor),
 )
 
+GROUPS = tuple(dict.fromkeys(command.name.split()[0] for command in COMMANDS if " " in command.name))
+"""The first words of commands that have two."""
 
-def overview() -> str:
-    """The help of the program as a whole."""
-    width = max(len(command.name) for command in COMMANDS)
+
+def overview(group: str = "") -> str:
+    """The help of the program as a whole, or of a group of commands."""
+    told: dict[str, str] = {}
+    for command in COMMANDS:
+        first, _, second = command.name.partition(" ")
+        if group:
+            told |= {command.name: command.says} if first == group else {}
+        elif second:
+            told[first] = f"{told[first]}, {second}" if first in told else f"What is stored: {second}"
+        else:
+            told[first] = command.says
+    width = max(map(len, told))
     lines = [
-        "usage: leadline COMMAND …",
+        f"usage: leadline {group} COMMAND …" if group else "usage: leadline COMMAND …",
         "",
-        "Deep research you can audit: a report in which every sentence can be checked.",
+        "Everything that is stored: find it, go on from it, keep it, remove it."
+        if group
+        else "Deep research you can audit: a report in which every sentence can be checked.",
         "",
-        *(f"  {command.name:<{width}}  {command.says}" for command in COMMANDS),
+        *(f"  {name:<{width}}  {says}" for name, says in told.items()),
         "",
         "leadline COMMAND --help tells the options of a command; leadline --version the version.",
     ]

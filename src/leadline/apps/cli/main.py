@@ -6,11 +6,13 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
-from leadline.apps.cli.arguments import COMMANDS, overview
+from leadline.apps.cli.arguments import COMMANDS, GROUPS, overview
 from leadline.apps.cli.exits import Exit, Quit, debugging, told, told_defect
-from leadline.apps.cli.parser import Given
+from leadline.apps.cli.parser import Command, Given
 from leadline.apps.cli.streams import catch_reports, document, say
 from leadline.kernel.errors import LeadlineError, did_you_mean
+
+_HELP = ("-h", "--help", "help")
 
 
 def run(arguments: Sequence[str]) -> NoReturn:
@@ -51,20 +53,37 @@ def _run(arguments: Sequence[str]) -> int:
         say(overview())
         return Exit.USAGE
     name, *rest = arguments
-    if name in ("-h", "--help", "help"):
+    if name in _HELP:
         document(overview())
         return Exit.DONE
-    command = next((one for one in COMMANDS if one.name == name), None)
-    if command is None and name.startswith("-"):
-        raise Quit(Exit.USAGE, f"{name!r} stands where the command has to; see: leadline --help")
-    if command is None:
-        hint = did_you_mean(name, [one.name for one in COMMANDS])
-        raise Quit(Exit.USAGE, f"there is no command {name!r}{hint}; see: leadline --help")
+    if name in GROUPS:
+        if not rest:
+            say(overview(name))
+            return Exit.USAGE
+        if rest[0] in _HELP:
+            document(overview(name))
+            return Exit.DONE
+        name, *rest = f"{name} {rest[0]}", *rest[1:]
+    command = _command(name)
     parser = command.parser()
     if any(word in ("-h", "--help") for word in rest[: rest.index("--") if "--" in rest else None]):
         document(parser.format_help())
         return Exit.DONE
-    return _WORK[name](parser.given(rest))
+    return _WORK[command.name](parser.given(rest))
+
+
+def _command(name: str) -> Command:
+    command = next((one for one in COMMANDS if one.name == name), None)
+    if command is not None:
+        return command
+    group, _, second = name.rpartition(" ")
+    where = f"leadline {group}".rstrip()
+    if second.startswith("-"):
+        raise Quit(Exit.USAGE, f"{second!r} stands where the command has to; see: {where} --help")
+    names = [one.name for one in COMMANDS]
+    names = [one.split()[1] for one in names if one.startswith(f"{group} ")] if group else [*names, *GROUPS]
+    hint = did_you_mean(second, names)
+    raise Quit(Exit.USAGE, f"there is no command {name!r}{hint}; see: {where} --help")
 
 
 def _research(given: Given) -> Exit:
@@ -158,6 +177,90 @@ def _export(given: Given) -> Exit:
     return run_export(given.id, given.file)
 
 
+def _sessions_list(given: Given) -> Exit:
+    from leadline.apps.cli.sessions import run_list
+
+    return run_list(given, runs=False)
+
+
+def _sessions_search(given: Given) -> Exit:
+    from leadline.apps.cli.sessions import run_search
+
+    return run_search(given)
+
+
+def _sessions_fork(given: Given) -> Exit:
+    from leadline.apps.cli.sessions import run_fork
+
+    return run_fork(given)
+
+
+def _sessions_rename(given: Given) -> Exit:
+    from leadline.apps.cli.sessions import run_rename
+
+    return run_rename(given)
+
+
+def _sessions_delete(given: Given) -> Exit:
+    from leadline.apps.cli.retention import run_delete
+
+    return run_delete(given, runs=False)
+
+
+def _sessions_export(given: Given) -> Exit:
+    from leadline.apps.cli.retention import run_export
+
+    return run_export(given.id, given.file, as_json=given.as_json)
+
+
+def _sessions_import(given: Given) -> Exit:
+    from leadline.apps.cli.retention import run_import
+
+    return run_import(given)
+
+
+def _sessions_archive(given: Given) -> Exit:
+    from leadline.apps.cli.retention import run_archive
+
+    return run_archive(given)
+
+
+def _sessions_gc(given: Given) -> Exit:
+    from leadline.apps.cli.retention import run_collect
+
+    return run_collect(given)
+
+
+def _sessions_prune(given: Given) -> Exit:
+    from leadline.apps.cli.retention import run_prune
+
+    return run_prune(given)
+
+
+def _runs_list(given: Given) -> Exit:
+    from leadline.apps.cli.sessions import run_list
+
+    return run_list(given, runs=True)
+
+
+def _runs_show(given: Given) -> Exit:
+    from leadline.apps.cli.stored import run_show
+
+    return run_show(given.id, report=given.report, as_json=given.as_json, only_run=True)
+
+
+def _runs_export(given: Given) -> Exit:
+    from leadline.apps.cli.retention import run_run_export
+
+    return run_run_export(given.id, given.file)
+
+
+def _runs_delete(given: Given) -> Exit:
+    from leadline.apps.cli.retention import run_delete
+
+    return run_delete(given, runs=True)
+
+
 def _config(given: Given) -> Exit:
     from leadline.apps.cli.config import run_config_show
 
@@ -178,6 +281,21 @@ _WORK: Mapping[str, Callable[[Given], Exit]] = {
     "show": _show,
     "audit": _audit,
     "export": _export,
+    "sessions list": _sessions_list,
+    "sessions search": _sessions_search,
+    "sessions show": _show,
+    "sessions fork": _sessions_fork,
+    "sessions rename": _sessions_rename,
+    "sessions delete": _sessions_delete,
+    "sessions export": _sessions_export,
+    "sessions import": _sessions_import,
+    "sessions archive": _sessions_archive,
+    "sessions gc": _sessions_gc,
+    "sessions prune": _sessions_prune,
+    "runs list": _runs_list,
+    "runs show": _runs_show,
+    "runs export": _runs_export,
+    "runs delete": _runs_delete,
     "config": _config,
     "doctor": _doctor,
 }

@@ -14,6 +14,7 @@ from leadline.apps.cli.exits import Exit, Quit, refusing
 from leadline.apps.cli.parser import text
 from leadline.apps.cli.running import from_store
 from leadline.apps.cli.stored import check_run
+from leadline.apps.cli.stored import run_export as export_report
 from leadline.apps.cli.streams import document, put, say
 
 if TYPE_CHECKING:
@@ -36,13 +37,19 @@ Removal = Callable[["Leadline", bool], Awaitable[R]]
 _YES = ("y", "yes")
 
 
-def run_export(session_id: str, path: Path, *, as_json: bool) -> Exit:
+def run_export(session_id: str, path: Path, *, as_json: bool, only_run: bool = False) -> Exit:
     """Write a session or a run, with all that belongs to it, into one new file.
 
     Raises:
         Quit: there is no such session, or the file is there already or cannot be written.
     """
-    report = from_store(lambda app: app.sessions.export(session_id, path))
+
+    async def work(app: Leadline) -> ExportReport:
+        if only_run:
+            await check_run(app, await app.sessions.resolve(session_id))
+        return await app.sessions.export(session_id, path)
+
+    report = from_store(work)
     _tell_problems(report.problems)
     for blob in report.damaged_blobs:
         say(f"leadline: left out, as it is damaged: blob {blob}")
@@ -54,6 +61,19 @@ def run_export(session_id: str, path: Path, *, as_json: bool) -> Exit:
             f"{_size(report.bytes)}, sha256 {report.sha256}"
         )
     return Exit.DONE
+
+
+def run_run_export(run_id: str, path: Path) -> Exit:
+    """Write a run into a file: its report or bundle, or with the name of an export all that belongs to it.
+
+    Raises:
+        Quit: there is no such run, no report where one was asked for, or the file cannot be written.
+    """
+    from leadline.capabilities.retention.seam import SUFFIX
+
+    if path.suffix.lower() != SUFFIX:
+        return export_report(run_id, path)
+    return run_export(run_id, path, as_json=False, only_run=True)
 
 
 def run_import(given: Given) -> Exit:
