@@ -116,6 +116,7 @@ def _prune(parser: ArgumentParser) -> None:
     add(
         "--kind", action="append", dest="kinds", default=[], metavar="NAME", help="only this kind; repeatable"
     )
+    add("--interrupted", action="store_true", help="also what stopped in mid-work and could be resumed")
     _careful(parser)
 
 
