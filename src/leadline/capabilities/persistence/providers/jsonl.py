@@ -141,17 +141,16 @@ class JsonlSessions(SessionStore):
         writable_header(line, files.id, f"session {files.id} ({files.plain}) cannot be opened for writing")
 
     def _load_to_write(self, files: SessionFiles, lease: Lease) -> tuple[Session, list[Event]]:
-        lost = files.restore()
+        damaged = files.restore()
         with open_log(files.plain) as file:
             loaded = load(file)
-        loaded.problems.extend(Problem(0, one) for one in lost)
         header = loaded.header
         if header is None:
             raise SessionUnreadable(f"session {files.id} ({files.plain}) lost its header while it was opened")
         obstacle = Session(header, loaded, None, types=self._types, clock=self._clock).obstacle
         if obstacle is not None:
             raise obstacle
-        extra: list[Event] = []
+        extra: list[Event] = [damaged] if damaged else []
         if loaded.end < loaded.size:
             extra.append(move_damage(files.plain, loaded))
         self._tell_moved(files, loaded)

@@ -6,9 +6,10 @@ died: the plain one is whole and the newer, and is the log.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from leadline.capabilities.persistence.providers.log_file import (
     sync_directory,
 )
 from leadline.core.session.errors import SessionUnreadable, SessionWriteFailed
+from leadline.core.session.events import DamageMoved
 from leadline.core.session.registry import EventTypes
 
 _OPEN_TRIES = 3
@@ -109,17 +111,17 @@ class SessionFiles:
         finally:
             temporary.unlink(missing_ok=True)
 
-    def restore(self) -> list[str]:
-        """Take the log out of its archive; the lease has to be held. What of it could not be unpacked.
+    def restore(self) -> DamageMoved | None:
+        """Take the log out of its archive; the lease has to be held.
 
-        A damaged archive is kept beside the log.
+        A damaged archive is kept beside the log, and what is returned then tells of it.
 
         Raises:
             SessionWriteFailed: the disk refused; the archive is as before.
             SessionUnreadable: the archive cannot be read.
         """
         if os.path.lexists(self.plain):
-            return []
+            return None
         try:
             file, archive = unpacked(open_log(self.packed))
         except OSError as error:
@@ -134,14 +136,22 @@ class SessionFiles:
             publish_file(self.plain, temporary)
             sync_directory(self.root)
             if archive.problems:
-                self.packed.replace(next_damaged(self.plain))
-            else:
-                self.packed.unlink()
+                return self._put_beside(archive.problems)
+            self.packed.unlink()
         except OSError as error:
             raise SessionWriteFailed(str(self.plain), error.strerror or str(error), _MEND) from error
         finally:
             temporary.unlink(missing_ok=True)
-        return archive.problems
+        return None
+
+    def _put_beside(self, problems: Sequence[str]) -> DamageMoved:
+        """Keep the archive as damage."""
+        with self.packed.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            size = file.tell()
+        beside = next_damaged(self.plain)
+        self.packed.replace(beside)
+        return DamageMoved(file=beside.name, first_line=0, bytes=size, sha256=digest, reasons=tuple(problems))
 
     def beside(self) -> dict[str, bytes]:
         """The damage that was moved out of the log, by file name."""
