@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
+from anyio import to_thread
 
 from leadline.capabilities.corpus.seam import Corpora, Corpus, Progress
 from leadline.capabilities.corpus.tools.tools import corpus_tools
@@ -30,6 +31,7 @@ from leadline.research.engine.children import Children
 from leadline.research.engine.config import EngineConfig
 from leadline.research.engine.finish import Finisher
 from leadline.research.engine.interrupted import RUN_KIND, Placed, calls_in_flight, interrupted
+from leadline.research.engine.listing import store_listing
 from leadline.research.engine.run import ResearchRun, RunParts
 from leadline.research.engine.warmup import warm_up
 from leadline.research.events import USABLE_OUTCOMES, Noted, Request, Resumed, Started
@@ -97,7 +99,8 @@ class ResearchEngine(Service, key="research"):
             unwind.callback(corpus.close)
             coordinator = await self._ctx.get(Agents).create(_coordinator(request, model, execution.parent))
             unwind.push_async_callback(_shielded, coordinator.dispose)
-            record = self._begun(request, method, corpus, coordinator, model, execution)
+            listing = await to_thread.run_sync(store_listing, self._ctx.get(Blobs), corpus)
+            record = self._begun(request, method, corpus, coordinator, model, execution, listing)
             run = self._assemble(request, method, corpus, coordinator, record, execution)
             self._list_unreadable(corpus, run.shelf)
             self._note_partial(corpus, run.shelf)
@@ -194,10 +197,12 @@ class ResearchEngine(Service, key="research"):
         coordinator: Agent,
         model: ModelRef,
         execution: Execution,
+        listing: str,
     ) -> RunRecord:
         """The record of a new run, with what it is asked and where its corpus is."""
         record = RunRecord(coordinator.session)
-        coordinator.session.append(Placed(corpus=tuple(str(path.absolute()) for path in request.corpus)))
+        paths = tuple(str(path.absolute()) for path in request.corpus)
+        coordinator.session.append(Placed(corpus=paths, listing=listing))
         record.append(
             Started(
                 run=coordinator.id,

@@ -30,6 +30,8 @@ class Placed(Event, frozen=True, kw_only=True):
 
     corpus: tuple[str, ...]
     """Absolute paths, as the run was given them."""
+    listing: str = ""
+    """sha256 of the blob with the list of its documents as they were then; empty in runs of earlier versions."""
 
 
 class NotResumable(LeadlineError):

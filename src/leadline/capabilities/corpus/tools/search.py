@@ -11,6 +11,9 @@ from leadline.core.tools.fence import Delimiter, fence
 from leadline.core.tools.invocation import ToolInvocation
 from leadline.core.tools.spec import READS, Tool, ToolOutput, description_from
 
+DEFAULT_LIMIT = 8
+"""Documents that a search gives where the model names no number."""
+
 
 class SearchArguments(BaseModel):
     """What the model gives."""
@@ -18,7 +21,7 @@ class SearchArguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     query: str = Field(description="Words to look for.", min_length=1, max_length=2000)
-    limit: int = Field(default=8, ge=1, le=50, description="How many documents at most.")
+    limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=50, description="How many documents at most.")
 
 
 def search_tool(corpus: Corpus, delimiter: Delimiter) -> Tool:
