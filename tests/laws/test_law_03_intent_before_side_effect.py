@@ -45,7 +45,7 @@ async def test_after_a_kill_in_mid_effect_the_model_is_told_what_is_known_and_no
     async with ProviderServer(["I see."], strict=True) as server, program(server.base_url, effects) as app:
         agent = await app.ctx.get(Agents).resume(session_id)
         assert agent.status == "idle", "a session that was taken up again acted on its own"
-        agent.proceed()
+        agent.followup("what happened?")
         await agent.when_idle()
         answers = list(agent.session.of(ToolAnswered))
         await agent.dispose()

@@ -134,7 +134,7 @@ class Agent:
             self.ctx.notice(AgentStatusChanged(self, "running"))
 
     def proceed(self) -> None:
-        """Take up a turn that was cut off: ask the model again without telling it anything new.
+        """Go on: with the turn that was cut off, where one is open, else with a new one that is told nothing new.
 
         Raises:
             AgentDisposed: it takes no more input.
@@ -202,7 +202,9 @@ class Agent:
 
     async def _run_turn(self, abort: Abort) -> bool:
         """Run a turn; whether another one is due."""
-        head = self.inbox.waiting("turn")
+        goes_on = self._proceed and self.session.place.turn_open
+        # A turn that goes on has its input already: what waits, waits for the next one.
+        head = () if goes_on else self.inbox.waiting("turn")
         try:
             if abort.cause is None and self._has_work:
                 self._woken, proceed, self._proceed = False, self._proceed, False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,8 +20,7 @@ from leadline.core.llm.adapter import Models
 from leadline.core.llm.request import ModelRef
 from leadline.core.prompt.sections import PERSONA_ORDER, PromptSections
 from leadline.core.session.codec import Header
-from leadline.core.session.errors import EventUndecodable
-from leadline.core.session.events import InboxSpliced, RequestHeader, TurnEnd, UserEntered
+from leadline.core.session.events import RequestHeader, TurnEnd
 from leadline.core.session.store import SessionStore
 from leadline.core.tools.registry import ToolRegistry
 from leadline.kernel.context import Context
@@ -96,8 +94,9 @@ class Agents(Service, key="agents"):
     ) -> Agent:
         """The agent of a session that has no live one, with the prompts that were waiting in it.
 
-        It is idle: `wake` sets it to work on what waits, `proceed` on a turn that was cut off. The
-        model is that of `spec`, else the last one the session asked.
+        It is idle. `proceed` goes on with a turn that was cut off, where it was cut off: what is in the log
+        is a fact and not asked or done again. `wake` and `send` set it to work on what waits; a turn that was
+        cut off is closed as interrupted then. The model is that of `spec`, else the last one the session asked.
 
         Raises:
             SessionNotFound, SessionLocked, SessionNotContinuable, ...: as `SessionStore.open`.
@@ -106,7 +105,7 @@ class Agents(Service, key="agents"):
         spec = _completed(spec or AgentSpec())
 
         async def start() -> Session:
-            return await self._ctx.get(SessionStore).open(session_id)
+            return await self._ctx.get(SessionStore).open(session_id, repair=False)
 
         return await self._publish(spec, start, owner, fresh=False)
 
@@ -162,12 +161,13 @@ class Agents(Service, key="agents"):
             session=session,
             spec=spec,
             model=chosen,
-            queue=_queue(session),
+            queue=Queue.of(session),
             home=home,
             ctx=ctx,
             driver=self._ctx.get(Driver),
             ids=self._ctx.get(Ids),
         )
+        agent.last_turn_end = _last_turn_end(session)
         home.defer("turn", agent.quiesce)
         session.notice = ctx.notice
         if spec.tools_allow is not None:
@@ -208,17 +208,10 @@ def _here() -> str:
         return ""
 
 
-def _queue(session: Session) -> Queue:
-    """What waits in the inbox; what a seed brought along belongs to another agent."""
-    queue, since = Queue(), session.lifecycle_start
-    for line in session.since(since):
-        # A change of the queue that cannot be read is passed over, as it is for every other reader of the log.
-        with suppress(EventUndecodable):
-            if line.type == InboxSpliced.TYPE:
-                queue.apply(line.as_(InboxSpliced))
-            elif line.type == UserEntered.TYPE:
-                queue.apply(line.as_(UserEntered))
-    return queue
+def _last_turn_end(session: Session) -> TurnEnd | None:
+    """How the agent's latest turn ended; those in a seed were another agent's."""
+    ends = [*session.of(TurnEnd, session.lifecycle_start)]
+    return ends[-1] if ends else None
 
 
 def _last_model(session: Session) -> ModelRef | None:

@@ -9,15 +9,18 @@ neither queued nor history.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from leadline.core.agent.errors import DuplicateMessage, UnknownMessage
+from leadline.core.session.errors import EventUndecodable
 from leadline.core.session.events import Event, InboxSpliced, InboxTarget, UserEntered
 
 if TYPE_CHECKING:
     from leadline.core.agent.signals import InboxChange
     from leadline.core.llm.messages import UserMessage
+    from leadline.core.session.log import Session
 
 Boundary: TypeAlias = Literal["turn", "step"]
 Told: TypeAlias = "Callable[[InboxChange, tuple[UserMessage, ...]], None]"
@@ -39,6 +42,24 @@ class Queue:
             queued[at:at] = event.inserted
         elif isinstance(event, UserEntered):
             self._drop((event.message.id, *event.claims))
+
+    @classmethod
+    def of(cls, session: Session, before: int | None = None) -> Queue:
+        """What waits, by the log of `session` up to event number `before`, exclusive.
+
+        What a seed brought along belongs to another agent.
+        """
+        queue = cls()
+        for line in session.since(session.lifecycle_start):
+            if line.seq == before:
+                break
+            # A change that cannot be read is passed over, as it is for every other reader of the log.
+            with suppress(EventUndecodable):
+                if line.type == InboxSpliced.TYPE:
+                    queue.apply(line.as_(InboxSpliced))
+                elif line.type == UserEntered.TYPE:
+                    queue.apply(line.as_(UserEntered))
+        return queue
 
     def list_of(self, target: InboxTarget) -> list[UserMessage]:
         """The list that a target names."""
@@ -112,11 +133,31 @@ class Inbox:
 
     def cancel_all(self) -> None:
         """Take back all that is queued."""
-        self._remove((*self._queue.next_step, *self._queue.next_turn), "cancelled")
+        messages = (*self._queue.next_step, *self._queue.next_turn)
+        targets: tuple[InboxTarget, ...] = ("next-step", "next-turn")
+        events = [
+            InboxSpliced(target=target, removed=ids, outcome="cancelled")
+            for target in targets
+            if (ids := tuple(message.id for message in self._queue.list_of(target)))
+        ]
+        if events:
+            self._session.append_all(events)
+            for event in events:
+                self._queue.apply(event)
+            self._told("cancelled", messages)
 
-    def drop(self, messages: Iterable[UserMessage]) -> None:
-        """Take out what was refused entry: it neither enters nor waits any more."""
-        self._remove(self.still_queued(messages), "dropped")
+    def drop(self, messages: Iterable[UserMessage], refused: str | None = None) -> None:
+        """Take out what was not let in: it neither enters nor waits any more. `refused` says why, where a plugin did.
+
+        It is one fact, so that no part of it is left waiting whenever the process dies.
+        """
+        dropped = self.still_queued(messages)
+        if dropped:
+            removed = tuple(message.id for message in dropped)
+            self._commit(
+                InboxSpliced(target="next-step", removed=removed, outcome="dropped", refused=refused)
+            )
+            self._told("dropped", dropped)
 
     def replace(self, message_id: str, message: UserMessage) -> None:
         """Put another message in the place of a queued one.
@@ -160,23 +201,6 @@ class Inbox:
             claimed = tuple(message for message in before if self._queue.find(message.id) is None)
             if claimed:
                 self._told("claimed", claimed)
-
-    def _remove(self, messages: Sequence[UserMessage], outcome: Literal["cancelled", "dropped"]) -> None:
-        targets: tuple[InboxTarget, ...] = ("next-step", "next-turn")
-        events = [
-            InboxSpliced(target=target, removed=ids, outcome=outcome)
-            for target in targets
-            if (ids := self._ids(target, messages))
-        ]
-        if events:
-            self._session.append_all(events)
-            for event in events:
-                self._queue.apply(event)
-            self._told(outcome, tuple(messages))
-
-    def _ids(self, target: InboxTarget, messages: Sequence[UserMessage]) -> tuple[str, ...]:
-        wanted = {message.id for message in messages}
-        return tuple(message.id for message in self._queue.list_of(target) if message.id in wanted)
 
     def _place(self, message_id: str) -> tuple[InboxTarget, int]:
         found = self._queue.find(message_id)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from leadline.core.llm.failure import LlmFailure
     from leadline.core.llm.messages import AssistantContent
     from leadline.core.llm.usage import Usage
+    from leadline.core.loop.cut import CutStep
     from leadline.core.loop.driver import Loop
     from leadline.core.loop.record import Record
     from leadline.core.loop.thread import Thread
@@ -44,6 +45,18 @@ class End:
     cause: AbortCause | None = None
     failure: LlmFailure | None = None
     error: str = ""
+
+
+@dataclass
+class _Tries:
+    """What the answer that is asked for has cost so far."""
+
+    attempt: int = 0
+    """Number of the latest attempt."""
+    failures: int = 0
+    """Attempts that failed: one that a kill cut off did not."""
+    waited: float = 0.0
+    """Seconds."""
 
 
 @dataclass(frozen=True)
@@ -69,50 +82,82 @@ class Asking:
         self.max_tokens: int | None = None
         """The ceiling on output of the latest request."""
 
-    async def answer(self) -> Completion | End:
+    async def answer(self, cut: CutStep | None = None) -> AssistantSaid | End:
         """The model's answer to the log as it stands; it is held for the log, or written.
+
+        `cut`: what the step has of requests already. One that was in flight is sent again, byte for byte and under
+        the same key; one that ended is not.
 
         Raises:
             LeadlineError: the request could not be made: no such provider, no prompt.
         """
-        attempt, waited = 0, 0.0
-        ready = await self._prepare()
+        tries = _Tries()
+        if cut is not None and cut.sent is not None:
+            tries = _Tries(cut.sent.attempt, cut.failures, cut.waited)
+            end = await self._after(cut, tries)
+            if end is not None:
+                return end
+        ready = await self._prepare(again=cut is not None and cut.in_flight)
         while True:
-            attempt += 1
-            completion = await self._attempt(ready, attempt)
+            tries.attempt += 1
+            completion = await self._attempt(ready, tries.attempt)
             if completion.finish.state in ("done", "length", "refused"):
-                self._record.hold(
-                    self._said(completion.content, completion.finish.state, completion, ready, attempt)
+                said = self._said(
+                    completion.content, completion.finish.state, completion, ready, tries.attempt
                 )
-                return completion
+                self._record.hold(said)
+                return said
             failure = completion.finish.failure or Wait("STREAM_CLOSED", "the answer ended before its end")
-            ended = self._ended(completion, ready, attempt, failure)
-            decision = self._loop.retry.decide(attempt, failure, waited, self._loop.unit())
-            if isinstance(decision, Delay):
-                retry = LlmRetry(
-                    turn=self._record.turn,
-                    step=self._record.step,
-                    attempt=attempt,
-                    delay_s=decision.seconds,
-                    failure=failure,
-                )
-                self._record.write(ended, retry)
-                await self._loop.clock.sleep(decision.seconds)
-                waited += decision.seconds
-                continue
-            self._record.write(ended)
-            if not await self._recovered(attempt, decision.failure):
-                return End("error", failure=decision.failure)
-            ready = await self._prepare()
+            tries.failures += 1
+            outcome = await self._failed(
+                tries, failure, self._ended(completion, ready, tries.attempt, failure)
+            )
+            if isinstance(outcome, End):
+                return outcome
+            if outcome == "anew":
+                ready = await self._prepare()
 
-    async def _prepare(self) -> _Ready:
+    async def _after(self, cut: CutStep, tries: _Tries) -> End | None:
+        """What is left to do about the end of an earlier request; the turn's end where nothing is."""
+        if cut.due is not None:
+            await self._loop.clock.sleep(min(max(0.0, cut.due - self._loop.clock.now()), cut.waited))
+        elif cut.ended is not None and cut.ended.failure is not None:
+            outcome = await self._failed(tries, cut.ended.failure)
+            return outcome if isinstance(outcome, End) else None
+        return None
+
+    async def _failed(
+        self, tries: _Tries, failure: LlmFailure, *ended: RequestEnded
+    ) -> End | Literal["again", "anew"]:
+        """Write that an attempt failed, and wait; whether the same request is tried again, or a new one is made."""
+        decision = self._loop.retry.decide(tries.failures, failure, tries.waited, self._loop.unit())
+        if isinstance(decision, Delay):
+            retry = LlmRetry(
+                turn=self._record.turn,
+                step=self._record.step,
+                attempt=tries.attempt,
+                delay_s=decision.seconds,
+                failure=failure,
+            )
+            self._record.write(*ended, retry)
+            await self._loop.clock.sleep(decision.seconds)
+            tries.waited += decision.seconds
+            return "again"
+        self._record.write(*ended)
+        if await self._recovered(tries.attempt, decision.failure):
+            return "anew"
+        return End("error", failure=decision.failure)
+
+    async def _prepare(self, *, again: bool = False) -> _Ready:
+        """The request that the log stands for; `again`: with the header that is logged, if the model is the same."""
         thread = self._thread
-        config = await self._config()
-        header = thread.new_header(config)
-        if header is not None:
-            self._record.hold(header)
-            thread.header = header
+        if not again or thread.header is None or thread.header.config.model != self._agent.model:
+            header = thread.new_header(await self._config())
+            if header is not None:
+                self._record.hold(header)
+                thread.header = header
         assert thread.header is not None
+        config = thread.header.config
         # The conversation may only be read when what is held is of no account to it: it never is,
         # messages are written when they enter and results when they come.
         request = thread.request(thread.header, thread.derived.conversation)
@@ -219,6 +264,8 @@ class Asking:
             digest=ready.call.digest,
             cut_calls=tuple(call.name for call in completion.dropped_calls),
             leaked_call=completion.finish.leaked_call,
+            failure=completion.finish.failure if state == "refused" else None,
+            detail=(completion.finish.detail or "") if state == "refused" else "",
         )
 
     def _ended(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from leadline.core.llm.messages import ToolCall
+from leadline.core.llm.messages import ToolCall, ToolMessage
+from leadline.core.session.derive import OUTCOME_UNKNOWN
 from leadline.core.session.events import ToolAnswered, ToolCalled
+from leadline.core.tools.earlier import NOTHING_EARLIER, Earlier
 from leadline.core.tools.flight import CallLog
 from leadline.core.tools.outcome import Code
 
@@ -27,13 +30,19 @@ class StepCalls:
         self._agent = agent
         self._record = record
         self._began: dict[str, float] = {}
-        self.log = CallLog(
+        self._earlier = NOTHING_EARLIER
+        self._log = CallLog(
             on_call=self._called,
             on_result=self._answered,
             before_side_effect=record.session.sync,
             on_nested_call=self._nested_called,
             on_nested_result=self._nested_answered,
         )
+
+    def log(self, earlier: Earlier = NOTHING_EARLIER) -> CallLog:
+        """Where the calls of the step that is open are written down; `earlier` is what it has of them already."""
+        self._earlier = earlier
+        return replace(self._log, earlier=earlier)
 
     def _called(self, call: ToolCall, root: str | None = None) -> None:
         self._began[call.id] = self._loop.clock.monotonic()
@@ -50,6 +59,9 @@ class StepCalls:
         )
 
     def _answered(self, call: ToolCall, outcome: ToolOutcome, root: str | None = None) -> None:
+        if outcome.error_code == OUTCOME_UNKNOWN:
+            self._record.write(self._unknown(outcome, root))
+            return
         began = self._began.pop(call.id, None)
         self._record.write(
             ToolAnswered(
@@ -61,7 +73,23 @@ class StepCalls:
                 side_effects=self._effects(call.name),
                 duration_s=None if began is None else round(self._loop.clock.monotonic() - began, 6),
                 root_call_id=root,
+                concludes_turn=outcome.concludes_turn,
             )
+        )
+
+    def _unknown(self, outcome: ToolOutcome, root: str | None) -> ToolAnswered:
+        """What stands for the result of a call that a process which died had started."""
+        past = self._earlier.call(outcome.call_id)
+        return ToolAnswered(
+            turn=self._record.turn,
+            step=self._record.step,
+            message=ToolMessage(
+                self._loop.ids.new("m"), outcome.call_id, outcome.name, outcome.content, is_error=True
+            ),
+            error_code=OUTCOME_UNKNOWN,
+            synthesised=True,
+            side_effects=tuple(sorted(past.side_effects)) if past else (),
+            root_call_id=root,
         )
 
     def _nested_called(self, outer: ToolInvocation, call: ToolCall) -> None:

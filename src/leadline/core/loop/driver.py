@@ -11,6 +11,7 @@ from leadline.core.agent.driver import Abort, Driver
 from leadline.core.clock import Clock
 from leadline.core.ids import Ids
 from leadline.core.llm.adapter import Models
+from leadline.core.loop.cut import cut_turn
 from leadline.core.loop.thread import Thread
 from leadline.core.loop.turn import Turn
 from leadline.core.prompt.sections import PromptSections
@@ -51,7 +52,8 @@ class Loop(Driver):
         thread = self._threads.get(agent)
         if thread is None:
             thread = self._threads[agent] = Thread(agent, self.prompt, self.tools)
-        await Turn(self, agent, thread, abort).run(proceed=proceed)
+        cut = cut_turn(agent.session) if proceed else None
+        await Turn(self, agent, thread, abort, cut).run(proceed=proceed)
 
     def heard(self, signal: type[object]) -> bool:
         """Whether anyone at all listens to a signal; what nobody hears is not made."""

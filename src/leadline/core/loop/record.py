@@ -18,12 +18,13 @@ class Record:
     Only what nothing waits for is held: nobody awaits between holding and writing.
     """
 
-    def __init__(self, session: Session, turn: int) -> None:
+    def __init__(self, session: Session, turn: int, step: int = 0, *, step_open: bool = False) -> None:
+        """`step` and `step_open`: where a turn stands that goes on."""
         self.session = session
         self.turn = turn
-        self.step = 0
+        self.step = step
         """The step that is open, or was last; 0 before the first."""
-        self._step_open = False
+        self._step_open = step_open
         self._held: list[Event] = []
 
     def write(self, *events: Event) -> None:
@@ -50,6 +51,12 @@ class Record:
             inbox.enter([*held, start, *entering])
         else:
             self.hold(start)
+
+    def enter(self, entering: list[Event], inbox: Inbox) -> None:
+        """Into the step that is open: what had not entered when the process died."""
+        if entering:
+            held, self._held = self._held, []
+            inbox.enter([*held, *entering])
 
     def end_step(self) -> None:
         """Close the step."""

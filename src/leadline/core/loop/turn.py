@@ -9,11 +9,20 @@ from leadline.core.llm.failure import Wait
 from leadline.core.llm.messages import MessageSource, Text, UserMessage
 from leadline.core.loop.asking import Asking, End
 from leadline.core.loop.calls import StepCalls
-from leadline.core.loop.judgement import Answer, Correct, EndLength, Fail, Faults, StopLength, judge
+from leadline.core.loop.cut import Spoken
+from leadline.core.loop.judgement import Accept, Answer, Correct, EndLength, Fail, Faults, StopLength, judge
 from leadline.core.loop.record import Record
 from leadline.core.loop.thread import SNAPSHOT
 from leadline.core.session.errors import SessionError
-from leadline.core.session.events import AbortCause, Event, InboxSpliced, TurnEnd, TurnStart, UserEntered
+from leadline.core.session.events import (
+    AbortCause,
+    Event,
+    InboxSpliced,
+    TurnEnd,
+    TurnResumed,
+    TurnStart,
+    UserEntered,
+)
 from leadline.core.session.repair import repairs
 from leadline.core.tools.admission import described
 from leadline.core.tools.invocation import Caller
@@ -24,8 +33,9 @@ if TYPE_CHECKING:
 
     from leadline.core.agent.agent import Agent
     from leadline.core.agent.driver import Abort
-    from leadline.core.llm.assembler import Completion
+    from leadline.core.loop.cut import CutStep, CutTurn
     from leadline.core.loop.driver import Loop
+    from leadline.core.loop.judgement import Judgement
     from leadline.core.loop.thread import Thread
     from leadline.kernel.effects import TaskHandle
 
@@ -36,26 +46,32 @@ CORRECTION = MessageSource("plugin", "loop", "correction")
 class Turn:
     """One turn of one agent."""
 
-    def __init__(self, loop: Loop, agent: Agent, thread: Thread, abort: Abort) -> None:
+    def __init__(
+        self, loop: Loop, agent: Agent, thread: Thread, abort: Abort, cut: CutTurn | None = None
+    ) -> None:
+        """`cut`: the turn that is open in the log, to go on with it; None opens a new one."""
         self._loop = loop
         self._agent = agent
         self._thread = thread
         self._abort = abort
         self._budget = loop.config.budget(agent.spec.budget)
-        self._record = Record(agent.session, agent.session.place.turn + 1)
+        self._cut = cut
+        self._record = (
+            Record(agent.session, agent.session.place.turn + 1)
+            if cut is None
+            else Record(agent.session, cut.number, cut.step.number, step_open=cut.step.open)
+        )
         self._asking = Asking(loop, agent, thread, self._record)
+        self._asking.tokens = cut.tokens if cut is not None else 0
         self._calls = StepCalls(loop, agent, self._record)
         self._caller = Caller(agent.ctx, agent.id, agent.session)
         self._faults = Faults()
-        self._cut: str | None = None
+        self._too_long: str | None = None
         """What was said when an answer reached the output ceiling; the turn cannot end well after that."""
 
     async def run(self, *, proceed: bool) -> None:
         """From turn/start to turn/end; only a log that cannot be written makes this raise."""
-        session = self._agent.session
-        # A turn that could not be closed, say for a full disk, is closed before the next one opens.
-        left_open = repairs(session) if session.place.turn_open else []
-        session.append_all([*left_open, TurnStart(turn=self._record.turn)])
+        self._agent.session.append_all(self._opening(proceed=proceed))
         deadline = self._deadline()
         end: End | None = None
         try:
@@ -73,10 +89,23 @@ class Turn:
             self._close(end)
         await self._sync()
 
+    def _opening(self, *, proceed: bool) -> list[Event]:
+        cut, session = self._cut, self._agent.session
+        if cut is not None:
+            return [TurnResumed(turn=cut.number, step=cut.step.number, seconds=round(cut.seconds, 6))]
+        # A turn that was left open, say by a process that died, is closed before the next one opens.
+        left_open = repairs(session) if session.place.turn_open else []
+        return [*left_open, TurnStart(turn=self._record.turn, proceeds=proceed)]
+
     # the steps
 
     async def _steps(self, *, proceed: bool) -> End:
         stopping = False
+        if self._cut is not None:
+            outcome = await self._take_up(self._cut)
+            if isinstance(outcome, End):
+                return outcome
+            stopping, proceed = outcome, self._cut.proceeds
         while True:
             claimed = self._waiting()
             if stopping and not claimed:
@@ -87,16 +116,16 @@ class Turn:
             over = self._over_budget()
             if over is not None:
                 return over
-            decision = await self._decide(claimed)
+            step = self._record.step + 1
+            decision = await self._decide(claimed, step)
             if isinstance(decision, Reject):
-                self._agent.inbox.drop(claimed)
-                return End("blocked", cause=AbortCause("plugin", decision.reason))
-            facts = self._entering(claimed, decision.messages)
+                return self._blocked(claimed, decision.reason)
+            facts = self._entering(claimed, decision.messages, step)
             needless = stopping or (self._record.step == 0 and not proceed)
             if needless and not any(isinstance(fact, UserEntered) for fact in facts):
                 self._agent.inbox.drop(claimed)
                 return self._natural_end()
-            facts += await self._news()
+            facts += await self._news(step)
             self._record.start_step(facts, self._agent.inbox)
             outcome = await self._step()
             self._record.end_step()
@@ -104,10 +133,14 @@ class Turn:
                 return outcome
             stopping = outcome
 
+    def _blocked(self, claimed: Sequence[UserMessage], reason: str) -> End:
+        self._agent.inbox.drop(claimed, refused=reason)
+        return End("blocked", cause=AbortCause("plugin", reason))
+
     def _waiting(self) -> tuple[UserMessage, ...]:
         return self._agent.inbox.waiting("step" if self._record.step else "turn")
 
-    async def _decide(self, claimed: tuple[UserMessage, ...]) -> StepDecision:
+    async def _decide(self, claimed: tuple[UserMessage, ...], step: int) -> StepDecision:
         """What plugins make of the input; it stays queued until it has entered."""
         if not self._loop.heard(PreStep):
             return Enter(claimed)
@@ -116,10 +149,12 @@ class Turn:
         async def enter(signal: PreStep) -> StepDecision:
             return Enter(signal.messages)
 
-        signal = PreStep(self._agent, self._record.turn, self._record.step + 1, claimed)
+        signal = PreStep(self._agent, self._record.turn, step, claimed)
         return await self._agent.ctx.around(signal, enter)
 
-    def _entering(self, claimed: Sequence[UserMessage], messages: Sequence[UserMessage]) -> list[Event]:
+    def _entering(
+        self, claimed: Sequence[UserMessage], messages: Sequence[UserMessage], step: int
+    ) -> list[Event]:
         """The facts that enter `messages` and use `claimed` up.
 
         What was cancelled or replaced while plugins decided does not enter. What was merged into new
@@ -136,17 +171,13 @@ class Turn:
             claims: tuple[str, ...] = (message.id,) if message.id in queued else ()
             if message.id not in queued and unused:
                 claims, unused = tuple(it.id for it in claimed if it.id in unused), set[str]()
-            facts.append(
-                UserEntered(
-                    message=message, turn=self._record.turn, step=self._record.step + 1, claims=claims
-                )
-            )
+            facts.append(UserEntered(message=message, turn=self._record.turn, step=step, claims=claims))
         if unused:
             left = tuple(message.id for message in claimed if message.id in unused)
             facts.append(InboxSpliced(target="next-step", removed=left, outcome="dropped"))
         return facts
 
-    async def _news(self) -> list[Event]:
+    async def _news(self, step: int) -> list[Event]:
         """The current facts as a message, where they are not what the model knows already."""
         snapshot = await self._loop.prompt.snapshot(self._agent.ctx)
         text = snapshot.change(self._thread.snapshot)
@@ -154,47 +185,45 @@ class Turn:
             return []
         self._thread.snapshot = text
         message = UserMessage(self._loop.ids.new("m"), (Text(text),), SNAPSHOT)
-        return [UserEntered(message=message, turn=self._record.turn, step=self._record.step + 1)]
+        return [UserEntered(message=message, turn=self._record.turn, step=step)]
 
-    async def _step(self) -> End | bool:
+    async def _step(self, cut: CutStep | None = None) -> End | bool:
         """One answer and its tools: the turn's end, or whether it stops unless something objects."""
-        completion = await self._asking.answer()
-        if isinstance(completion, End):
-            return completion
-        if completion.finish.state == "refused":
-            self._record.flush()
-            return End("refusal", failure=completion.finish.failure, error=completion.finish.detail or "")
-        calls = completion.tool_calls
-        ended = self._judged(completion)
-        if ended is not None:
-            return ended
-        if not calls:
-            return True
-        outcomes = await run_calls(self._loop.pipeline, calls, self._caller, self._calls.log)
-        return any(outcome.concludes_turn for outcome in outcomes)
+        answer = await self._asking.answer(cut)
+        if isinstance(answer, End):
+            return answer
+        return await self._used(Spoken(answer, self._asking.max_tokens), cut)
 
-    def _judged(self, completion: Completion) -> End | bool | None:
+    async def _used(self, spoken: Spoken, cut: CutStep | None) -> End | bool:
+        """What an answer comes to; its calls are run, but for those that a step which was cut off has results of."""
+        verdict = self._verdict(spoken, cut)
+        if verdict is not None:
+            return verdict
+        calls, done = spoken.said.message.tool_calls, cut.answers if cut is not None else {}
+        concluded = any(done[call.id].concludes_turn for call in calls if call.id in done)
+        left = [call for call in calls if call.id not in done]
+        if left and (cut is None or cut.open):
+            log = self._calls.log() if cut is None else self._calls.log(cut.earlier)
+            outcomes = await run_calls(self._loop.pipeline, left, self._caller, log)
+            concluded = concluded or any(outcome.concludes_turn for outcome in outcomes)
+        return concluded or not calls
+
+    def _verdict(self, spoken: Spoken, cut: CutStep | None) -> End | bool | None:
         """The turn's end, or False to ask again, where the answer is of no use; None where it is."""
-        calls = completion.tool_calls or completion.dropped_calls
-        self._faults, judgement = judge(
-            self._faults,
-            Answer(
-                state=completion.finish.state,
-                text=bool(completion.text.strip()),
-                calls=tuple(call.name for call in calls),
-                leaked_call=completion.finish.leaked_call,
-                max_tokens=self._asking.max_tokens or completion.usage.completion,
-            ),
-        )
-        if not completion.tool_calls:
+        said = spoken.said
+        if not said.message.tool_calls:
             self._record.flush()
-        match judgement:
-            case Correct(kind, text):
-                self._cut = text if kind == "truncated" else self._cut
-                self._agent.inject(self._agent.message(text, CORRECTION))
+        if said.state == "interrupted":
+            return False
+        if said.state == "refused":
+            return End("refusal", failure=said.failure, error=said.detail)
+        match self._weighed(spoken):
+            case Correct(_, text):
+                # What was told before the process died is told once.
+                if cut is None or (cut.open and CORRECTION not in cut.told):
+                    self._agent.inject(self._agent.message(text, CORRECTION))
                 return False
-            case StopLength(reason):
-                self._cut = reason
+            case StopLength():
                 return True
             case EndLength(reason):
                 return End("max-tokens", error=reason)
@@ -202,6 +231,75 @@ class Turn:
                 return End("error", failure=Wait(code, reason))
             case _:
                 return None
+
+    def _weighed(self, spoken: Spoken) -> Judgement:
+        """What is to be done about an answer, with what the turn keeps of it."""
+        said = spoken.said
+        if said.state not in ("done", "length"):
+            return Accept()
+        self._faults, judgement = judge(
+            self._faults,
+            Answer(
+                state=said.state,
+                text=bool(said.message.text.strip()),
+                calls=tuple(call.name for call in said.message.tool_calls) or said.cut_calls,
+                leaked_call=said.leaked_call,
+                max_tokens=spoken.max_tokens or (said.usage.completion if said.usage else None),
+            ),
+        )
+        if isinstance(judgement, StopLength):
+            self._too_long = judgement.reason
+        elif isinstance(judgement, Correct) and judgement.kind == "truncated":
+            self._too_long = judgement.text
+        return judgement
+
+    # going on with a turn that was cut off
+
+    async def _take_up(self, cut: CutTurn) -> End | bool:
+        """Finish the step that was cut off; as `_step`, for the last step of the log."""
+        step = cut.step
+        for spoken in cut.spoken[: len(cut.spoken) - (step.said is not None)]:
+            self._weighed(spoken)
+        if cut.refused is not None:
+            return End("blocked", cause=AbortCause("plugin", cut.refused))
+        if not step.number:
+            return False
+        if not step.open:
+            return await self._closed_step(cut)
+        outcome = await self._open_step(cut)
+        self._record.end_step()
+        return outcome
+
+    async def _closed_step(self, cut: CutTurn) -> End | bool:
+        step = cut.step
+        if step.said is not None:
+            return await self._used(cut.spoken[-1], step)
+        failure = step.ended.failure if step.ended is not None and step.due is None else None
+        return False if failure is None else End("error", failure=failure)
+
+    async def _open_step(self, cut: CutTurn) -> End | bool:
+        step = cut.step
+        if step.said is not None:
+            return await self._used(cut.spoken[-1], step)
+        if step.sent is None:
+            end = await self._enter_rest(cut)
+            if end is not None:
+                return end
+        return await self._step(step)
+
+    async def _enter_rest(self, cut: CutTurn) -> End | None:
+        """Let in what the step was opened for and had not entered when the process died."""
+        inbox, step = self._agent.inbox, cut.step
+        opens = step.number == 1 and any(message.id == cut.prompt for message in inbox.next_turn)
+        claimed = inbox.waiting("turn" if opens else "step")
+        facts: list[Event] = []
+        if claimed or not step.entered:
+            decision = await self._decide(claimed, step.number)
+            if isinstance(decision, Reject):
+                return self._blocked(claimed, decision.reason)
+            facts = self._entering(claimed, decision.messages, step.number)
+        self._record.enter([*facts, *await self._news(step.number)], inbox)
+        return None
 
     # the end
 
@@ -212,7 +310,7 @@ class Turn:
             await self._agent.ctx.gather(signal)
 
     def _natural_end(self) -> End:
-        return End("completed") if self._cut is None else End("max-tokens", error=self._cut)
+        return End("completed") if self._too_long is None else End("max-tokens", error=self._too_long)
 
     def _over_budget(self) -> End | None:
         steps, tokens = self._budget.max_steps, self._budget.max_tokens
@@ -229,9 +327,10 @@ class Turn:
         seconds = self._budget.max_seconds
         if seconds is None:
             return None
+        left = max(0.0, seconds - (self._cut.seconds if self._cut is not None else 0.0))
 
         async def watch() -> None:
-            await self._loop.clock.sleep(seconds)
+            await self._loop.clock.sleep(left)
             self._abort.abort(AbortCause("budget", f"max_seconds: the turn has used its {seconds:g} s"))
 
         return self._agent.ctx.spawn(watch, name="turn deadline")

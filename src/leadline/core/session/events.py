@@ -11,7 +11,8 @@ when it is written and when it is read. Rules for every event class:
 
 The order inside a turn is: turn/start, then for each step step/start, user/message..., request/header
 (when changed), request/sent, assistant/chunk..., assistant/message, then for each call tool/call and
-tool/result, step/end; last turn/end.
+tool/result, step/end; last turn/end. Where a process died, turn/resumed stands between what it wrote and
+what the next one did in the same turn.
 """
 
 from __future__ import annotations
@@ -71,6 +72,20 @@ class TurnStart(Event, frozen=True, kw_only=True):
 
     turn: int
     """From 1, rising by one over the whole life of the session."""
+    proceeds: bool = False
+    """Whether the model is asked even though nothing waits to be said to it."""
+
+
+class TurnResumed(Event, frozen=True, kw_only=True):
+    """Another process goes on with the turn that was left open: same turn, same step, where it stopped."""
+
+    TYPE: ClassVar[str] = "turn/resumed"
+
+    turn: int
+    step: int
+    """The step that is open, or was last; 0 before the first."""
+    seconds: float = 0.0
+    """Wall time that was spent on the turn before, the time in which nobody worked on it left out."""
 
 
 class TurnEnd(Event, frozen=True, kw_only=True):
@@ -133,6 +148,8 @@ class InboxSpliced(Event, frozen=True, kw_only=True):
     """Ids of messages that leave without entering the window."""
     outcome: InboxOutcome | None = None
     """Why they leave; given exactly when `removed` is."""
+    refused: str | None = None
+    """What a plugin said that did not let them enter; the turn ends as blocked then."""
 
 
 class UserEntered(Event, frozen=True, kw_only=True):
@@ -268,6 +285,10 @@ class AssistantSaid(Event, frozen=True, kw_only=True):
     """Names of the tools whose calls were cut off, and so are not in the message."""
     leaked_call: bool = False
     """Whether its text ends with a tool call written as text."""
+    failure: LlmFailure | None = None
+    """Given where the state is `refused` and the provider said more."""
+    detail: str = ""
+    """The provider's own word for a refusal."""
 
 
 # --- tools -------------------------------------------------------------------------------------------------
@@ -310,6 +331,8 @@ class ToolAnswered(Event, frozen=True, kw_only=True):
     duration_s: float | None = None
     root_call_id: str | None = None
     """As in `tool/call`; the result of a nested call is not shown to the model."""
+    concludes_turn: bool = False
+    """Whether the turn ends after this step."""
 
 
 # --- the log itself ----------------------------------------------------------------------------------------
@@ -332,7 +355,7 @@ class DamageMoved(Event, frozen=True, kw_only=True):
     file: str
     """Name of the file that holds the bytes, in the directory of the log."""
     first_line: int
-    """Line of the log, from 1, at which they stood."""
+    """Line of the log, from 1, at which they stood; 0 where the file is the archive that the log came from."""
     bytes: int
     sha256: str
     """Of the bytes that were moved."""
@@ -355,6 +378,7 @@ class Titled(Event, frozen=True, kw_only=True):
 
 CORE_EVENTS: tuple[type[Event], ...] = (
     TurnStart,
+    TurnResumed,
     TurnEnd,
     StepStart,
     StepEnd,

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from leadline.core.llm.messages import ToolCall
+from leadline.core.session.derive import OUTCOME_UNKNOWN, OUTCOME_UNKNOWN_TEXT
 from leadline.core.tools.arguments import NO_ARGUMENTS, Arguments
+from leadline.core.tools.earlier import NOTHING_EARLIER, Earlier, EarlierCall
 from leadline.core.tools.invocation import ToolInvocation
-from leadline.core.tools.outcome import ToolOutcome, aborted
+from leadline.core.tools.outcome import ToolOutcome, aborted, failed
 from leadline.core.tools.registry import Registered
 from leadline.core.tools.spec import Tool, ToolOutput
 
@@ -46,6 +48,9 @@ class CallLog:
 
     on_nested_result: OnNestedResult = _ignore
     """A nested call, the first argument, has its result."""
+
+    earlier: Earlier = NOTHING_EARLIER
+    """What is written down already; a call that is in it is not given to `on_call` or `on_nested_call` again."""
 
 
 SILENT = CallLog()
@@ -89,6 +94,15 @@ class Flight:
     @property
     def tool(self) -> Tool | None:
         return self.entry.tool if self.entry else None
+
+    def take_up(self, past: EarlierCall | None) -> None:
+        """Start from what an earlier process did: a call whose repetition might do harm is not run."""
+        if past is None:
+            return
+        self.started = True
+        if not past.repeatable(self.tool):
+            self.refusal = failed(OUTCOME_UNKNOWN, OUTCOME_UNKNOWN_TEXT)
+            self.unreviewed = True
 
     def when_cancelled(self) -> ToolOutput:
         """What a cancellation makes of the call now: it replaces a success, never a specific error."""

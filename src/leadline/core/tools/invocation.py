@@ -49,6 +49,9 @@ class ToolInvocation:
     reenter: Reenter | None = field(default=None, repr=False)
     """How the pipeline runs a nested call; set by it."""
 
+    repeated: bool = False
+    """Whether a process that died had started this very call: its body may have done part of its work."""
+
     _nested: list[str] = field(default_factory=list[str], init=False, repr=False)
 
     def __post_init__(self) -> None:

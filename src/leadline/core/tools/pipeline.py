@@ -66,7 +66,12 @@ class ToolPipeline(Service, key="tool-pipeline"):
         parsed = parse_arguments(call.arguments)
         arguments = parsed if isinstance(parsed, Arguments) else NO_ARGUMENTS
         invocation = ToolInvocation(
-            call.id, call.name, caller, arguments.value, reenter=partial(self._nested, log)
+            call.id,
+            call.name,
+            caller,
+            arguments.value,
+            reenter=partial(self._nested, log),
+            repeated=log.earlier.call(call.id) is not None,
         )
         return await self._admitted(invocation, parsed, log)
 
@@ -76,6 +81,9 @@ class ToolPipeline(Service, key="tool-pipeline"):
         name, scope = invocation.name, invocation.scope
         entry = self.registry.find(name, scope)
         flight = Flight(invocation, log, entry, parsed if isinstance(parsed, Arguments) else NO_ARGUMENTS)
+        flight.take_up(log.earlier.call(invocation.call_id))
+        if flight.refusal is not None:
+            return flight
         if entry is None:
             flight.refusal = unknown_tool(name, self.registry.view(scope))
         elif invocation.depth > MAX_NESTING:
@@ -159,16 +167,22 @@ class ToolPipeline(Service, key="tool-pipeline"):
     ) -> ToolOutcome:
         parsed = of_object(given)
         arguments = parsed if isinstance(parsed, Arguments) else NO_ARGUMENTS
+        call_id = log.earlier.nested(parent, name, arguments.text)
+        past = log.earlier.call(call_id)
+        if past is not None and past.outcome is not None:
+            return past.outcome
         invocation = ToolInvocation(
-            parent.next_nested_id(),
+            call_id,
             name,
             parent.caller,
             arguments.value,
             root_call_id=parent.root_call_id,
             parent=parent,
             reenter=partial(self._nested, log),
+            repeated=past is not None,
         )
-        log.on_nested_call(parent, ToolCall(invocation.call_id, name, arguments.text))
+        if past is None:
+            log.on_nested_call(parent, ToolCall(call_id, name, arguments.text))
         flight = await self._admitted(invocation, parsed, log)
         outcome = await self.settle(flight, await self.dispatch(flight))
         log.on_nested_result(flight.call, outcome)

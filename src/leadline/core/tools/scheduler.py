@@ -93,14 +93,19 @@ class _Batch:
     async def _only(self, slot: _Slot) -> None:
         """The one call of a message: nothing can overlap with it, so it is run without a task group."""
         await checkpoint_if_cancelled()
-        slot.called = True
-        self._log.on_call(slot.call)
+        self._call(slot)
         slot.flight = await self._pipeline.admit(slot.call, self._caller, self._log)
         await self._dispatch(slot, slot.flight)
         await checkpoint_if_cancelled()
         await self._commit_next()
 
     # starting
+
+    def _call(self, slot: _Slot) -> None:
+        """Write down that the call is made, unless an earlier process did."""
+        slot.called = True
+        if self._log.earlier.call(slot.call.id) is None:
+            self._log.on_call(slot.call)
 
     async def _start_all(self, group: TaskGroup) -> None:
         try:
@@ -112,8 +117,7 @@ class _Batch:
 
     async def _start(self, slot: _Slot, group: TaskGroup) -> None:
         await self._until_below(self._room(slot))
-        slot.called = True
-        self._log.on_call(slot.call)
+        self._call(slot)
         slot.flight = await self._pipeline.admit(slot.call, self._caller, self._log)
         # Asked again: a policy may have taken its time, and the registry may have changed meanwhile.
         room = self._room(slot)
@@ -209,12 +213,14 @@ class _Batch:
         """Give every call that has none its pair: nothing runs any more."""
         while (slot := self._next()) is not None:
             if not slot.called:
-                slot.called = True
-                self._log.on_call(slot.call)
-            flight = slot.flight or Flight(
-                ToolInvocation(slot.call.id, slot.call.name, self._caller), self._log
-            )
+                self._call(slot)
+            flight = slot.flight or self._unadmitted(slot.call)
             self._write(slot, flight, await self._cancelled_outcome(slot, flight))
+
+    def _unadmitted(self, call: ToolCall) -> Flight:
+        flight = Flight(ToolInvocation(call.id, call.name, self._caller), self._log)
+        flight.take_up(self._log.earlier.call(call.id))
+        return flight
 
     async def _cancelled_outcome(self, slot: _Slot, flight: Flight) -> ToolOutcome:
         output = slot.output or flight.when_cancelled()

@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from leadline.core.prompt.sections import PromptSections
+from leadline.core.tools.invocation import Caller, ToolInvocation
 from leadline.core.tools.outcome import Code, failed
 from leadline.core.tools.policy import PostExecute, ToolFinished
 from leadline.core.tools.registry import ToolRegistry
 from leadline.core.tools.spec import Tool, ToolOutput, description_from
 from leadline.orchestration.subagent.extraction import NotExtracted, extract_json
+from leadline.orchestration.subagent.handed_in import Corrected, handed_in
 from leadline.orchestration.subagent.schema import OutputSchema, listed
 
 if TYPE_CHECKING:
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
     from leadline.core.agent.agent import Agent
     from leadline.core.llm.jsonvalue import JsonValue
-    from leadline.core.tools.invocation import ToolInvocation
     from leadline.orchestration.subagent.seam import Check
 
 TOOL_NAME = "structured_output"
@@ -67,6 +68,36 @@ class Capture:
         ctx.get(PromptSections).section(ctx, TOOL_NAME, SECTION_ORDER, text, for_tool=TOOL_NAME)
         ctx.on(ToolFinished, self._finished)
         ctx.on(PostExecute, self._conclude, prepend=True)
+
+    def restore(self, child: Agent) -> None:
+        """Take up what the child handed in before its process died.
+
+        The check sees again what it saw, in the same order, as it may keep count; what became of it is what the
+        log says.
+        """
+        staged: tuple[JsonValue, str] | None = None
+        for past in handed_in(child.session, TOOL_NAME):
+            if isinstance(past, Corrected):
+                extracted = extract_json(past.text)
+                if not isinstance(extracted, NotExtracted):
+                    self._look_again(extracted.value, child)
+                continue
+            if past.handed_in:
+                self._look_again(past.value, child)
+                staged = (past.value, past.call_id)
+            if staged is not None and past.call_id == staged[1]:
+                if not past.failed and past.parent is None:
+                    self.captured = Captured(staged[0])
+                staged = None if past.failed or past.parent is None else (staged[0], past.parent)
+        if staged is not None and child.session.place.turn_open:
+            caller = Caller(child.ctx, child.id, child.session)
+            self._staged = _Staged(staged[0], ToolInvocation(staged[1], "", caller))
+
+    def _look_again(self, value: JsonValue, child: Agent) -> None:
+        try:
+            self._problems(value)
+        except Exception as error:  # noqa: BLE001 - it was told to the child when it happened; the report tells who
+            child.ctx.report(error, "checking again what was handed in before")
 
     def accept_text(self, text: str) -> Problems:
         """Take a whole message as the output if it is one; else what is wrong with it, for the child."""

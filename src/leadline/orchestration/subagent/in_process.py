@@ -10,10 +10,12 @@ from leadline.core.agent.agents import Agents
 from leadline.core.agent.errors import AgentDisposed
 from leadline.core.agent.spec import AgentSpec
 from leadline.core.llm.messages import MessageSource
+from leadline.core.session.errors import SessionError
 from leadline.core.session.events import AbortCause
 from leadline.core.tools.registry import ToolRegistry
 from leadline.orchestration.subagent.capture import TOOL_NAME, Capture
 from leadline.orchestration.subagent.errors import SubagentDepthError, SubagentNotStarted
+from leadline.orchestration.subagent.handed_in import CORRECTION, Corrected, handed_in, was_corrected
 from leadline.orchestration.subagent.outcome import (
     bounded,
     diagnosis_of,
@@ -33,14 +35,15 @@ from leadline.orchestration.subagent.seam import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Sequence
 
     from leadline.core.agent.agent import Agent
     from leadline.core.llm.jsonvalue import JsonObject
     from leadline.kernel.context import Context
 
 ANY_OBJECT: JsonObject = {"type": "object"}
-CORRECTION = MessageSource("plugin", "subagent", "correction")
+_BROKEN_OFF = frozenset(("aborted", "interrupted", "error"))
+"""Ends of a turn after which the work is not done."""
 
 
 class InProcess(SubagentDriver):
@@ -58,13 +61,9 @@ class InProcess(SubagentDriver):
 
     async def start(self, request: SubagentRequest) -> SubagentRun:
         """See `SubagentDriver.start`."""
-        attempted = request.parent.depth + 1
-        if attempted > request.max_depth:
-            raise SubagentDepthError(attempted, request.max_depth)
-        capture = None
-        if request.output_schema is not None:
-            capture = Capture(OutputSchema(request.output_schema), request.check)
-        child = await self._create(request, capture)
+        capture = self._capture(request)
+        spec = self._spec(request, capture)
+        child = await self._made(request, self._ctx.get(Agents).create(spec))
         try:
             run = InProcessRun(child, request, capture)
             if request.announce is not None:
@@ -75,7 +74,28 @@ class InProcess(SubagentDriver):
             raise
         return run
 
-    async def _create(self, request: SubagentRequest, capture: Capture | None) -> Agent:
+    async def resume(self, request: SubagentRequest, session_id: str) -> SubagentRun:
+        """See `SubagentDriver.resume`."""
+        capture = self._capture(request)
+        spec = self._spec(request, capture)
+        child = await self._made(request, self._ctx.get(Agents).resume(session_id, spec), (SessionError,))
+        try:
+            run = InProcessRun(child, request, capture)
+            run.go_on()
+        except BaseException:
+            await child.dispose()
+            raise
+        return run
+
+    def _capture(self, request: SubagentRequest) -> Capture | None:
+        attempted = request.parent.depth + 1
+        if attempted > request.max_depth:
+            raise SubagentDepthError(attempted, request.max_depth)
+        if request.output_schema is None:
+            return None
+        return Capture(OutputSchema(request.output_schema), request.check)
+
+    def _spec(self, request: SubagentRequest, capture: Capture | None) -> AgentSpec:
         async def setup(child: Agent) -> None:
             tools, inherited = child.ctx.get(ToolRegistry), child.ctx.scope and child.ctx.scope.parent
             if tools.get(TOOL_NAME, inherited) is not None:
@@ -86,7 +106,7 @@ class InProcess(SubagentDriver):
             if capture is not None:
                 capture.install(child)
 
-        spec = AgentSpec(
+        return AgentSpec(
             kind="agent",
             purpose=request.purpose,
             model=request.model,
@@ -99,15 +119,22 @@ class InProcess(SubagentDriver):
             seed_turns=request.mode == "fork",
             setup=setup,
         )
+
+    async def _made(
+        self, request: SubagentRequest, making: Awaitable[Agent], told: tuple[type[Exception], ...] = ()
+    ) -> Agent:
+        """The agent; failures of the kinds `told` go on as they are."""
         try:
             with fail_after(self._start_timeout_s):
-                return await self._ctx.get(Agents).create(spec)
+                return await making
         except TimeoutError as error:
             waited = TimeoutError(
                 f"its session and setup took longer than {self._start_timeout_s:g} s; see what holds the "
                 "folder of sessions"
             )
             raise SubagentNotStarted(request.label or request.purpose.name, waited) from error
+        except told:
+            raise
         except Exception as error:
             raise SubagentNotStarted(request.label or request.purpose.name, error) from error
 
@@ -122,6 +149,8 @@ class InProcessRun:
         self._result: SubagentResult | None = None
         self._done = Event()
         self._cancelled = False
+        self._corrected = False
+        """Whether the child was told what is wrong with its output: it is told once."""
 
     @property
     def id(self) -> str:
@@ -142,9 +171,36 @@ class InProcessRun:
 
     def begin(self) -> None:
         """Give the child its prompt and set it to work."""
+        self._prompt()
+        self._child.ctx.spawn(self._work, name="delegated work")
+
+    def go_on(self) -> None:
+        """Set the child to work on what its log leaves to be done, which may be nothing."""
+        child, end = self._child, self._child.last_turn_end
+        self._corrected = was_corrected(child.session)
+        self._look_again()
+        if child.session.place.turn_open:
+            child.proceed()
+        elif len(child.inbox):
+            child.wake()
+        elif end is None:
+            self._prompt()
+        elif end.reason in _BROKEN_OFF and (self._capture is None or self._capture.captured is None):
+            child.proceed()
+        child.ctx.spawn(self._work, name="delegated work")
+
+    def _prompt(self) -> None:
         source = MessageSource("agent", self._request.parent.id)
         self._child.send(self._child.message(self._request.prompt, source))
-        self._child.ctx.spawn(self._work, name="delegated work")
+
+    def _look_again(self) -> None:
+        """Show the check what it was shown before."""
+        if self._capture is not None:
+            self._capture.restore(self._child)
+        elif self._request.check is not None:
+            for past in handed_in(self._child.session, TOOL_NAME):
+                if isinstance(past, Corrected):
+                    self._request.check(past.text)
 
     async def result(self) -> SubagentResult:
         await self._done.wait()
@@ -164,7 +220,9 @@ class InProcessRun:
         try:
             await self._child.when_idle()
             problems = self._missing()
-            if problems and not self._cancelled and stop_reason_of(self._child.last_turn_end) == "completed":
+            completed = stop_reason_of(self._child.last_turn_end) == "completed"
+            if problems and completed and not self._cancelled and not self._corrected:
+                self._corrected = True
                 self._child.send(self._child.message(_correction(problems), CORRECTION))
                 await self._child.when_idle()
                 problems = self._missing()

@@ -27,10 +27,17 @@ class SubagentDrivers(Subagents):
 
     async def start(self, request: SubagentRequest) -> SubagentRun:
         """See `Subagents.start`."""
+        return await self._driver(request).start(request)
+
+    async def resume(self, request: SubagentRequest, session_id: str) -> SubagentRun:
+        """See `Subagents.resume`."""
+        return await self._driver(request).resume(request, session_id)
+
+    def _driver(self, request: SubagentRequest) -> SubagentDriver:
         driver = self._drivers.get(request.driver)
         if driver is None:
             raise UnknownDriver(request.driver, sorted(self._drivers))
         lacking = [it for it in request.capabilities if it not in driver.capabilities]
         if lacking:
             raise UnsupportedCapability(driver.name, lacking)
-        return await driver.start(request)
+        return driver

@@ -11,6 +11,7 @@ from leadline.core.agent.spec import CallOptions, TurnBudget
 from leadline.core.llm.request import Purpose
 from leadline.core.llm.usage import Usage
 from leadline.kernel.services import Service
+from leadline.orchestration.subagent.errors import UnsupportedCapability
 
 if TYPE_CHECKING:
     from leadline.core.agent.agent import Agent
@@ -135,6 +136,16 @@ class SubagentDriver(ABC):
             SubagentDepthError, OutputSchemaError, SubagentNotStarted: nothing is left behind.
         """
 
+    async def resume(self, request: SubagentRequest, session_id: str) -> SubagentRun:
+        """The run of a child that an earlier process started; see `Subagents.resume`.
+
+        Raises:
+            UnsupportedCapability: this driver takes no work up again.
+            as `start`, and SessionNotFound, SessionLocked, SessionNotContinuable, ... as `SessionStore.open`:
+            the child's log is as it was.
+        """
+        raise UnsupportedCapability(self.name, ("resume",))
+
 
 class Subagents(Service, key="subagents"):
     """Starts children through named drivers."""
@@ -153,5 +164,18 @@ class Subagents(Service, key="subagents"):
         Raises:
             UnknownDriver, UnsupportedCapability, SubagentDepthError, OutputSchemaError,
             SubagentNotStarted: nothing was started.
+        """
+        raise NotImplementedError
+
+    async def resume(self, request: SubagentRequest, session_id: str) -> SubagentRun:
+        """Go on with the work of a child where its log ends; `request` is the one it was started with.
+
+        What the log has is a fact: answers and results are not asked for again, an output that was accepted is the
+        output, and work that was done is settled at once. What `check` was shown before it is shown again, in
+        the same order. A turn that was cut off goes on; one that was aborted or failed is followed by another.
+
+        Raises:
+            UnknownDriver, UnsupportedCapability, SubagentDepthError, OutputSchemaError, SubagentNotStarted,
+            SessionNotFound, SessionLocked, SessionNotContinuable, ...: nothing was started.
         """
         raise NotImplementedError

@@ -99,8 +99,10 @@ async def test_a_call_that_had_not_started_says_so(tmp_path: Path) -> None:
     killed_at(folder, session_id, lines, lambda line: b'"assistant/message"' in line and b"acting" in line)
     async with agent_stack(folder, ScriptedModel(["fine"])) as stack:
         agent = await stack.agents.resume(session_id)
+        assert agent.session.place.turn_open, "a turn was closed before anybody said that it does not go on"
+        await prompted(agent, "hi")
         assert [it.error_code for it in agent.session.of(ToolAnswered)] == ["TOOL_NOT_STARTED"] * 2
-        assert [it.reason for it in agent.session.of(TurnEnd)] == ["interrupted"]
+        assert [it.reason for it in agent.session.of(TurnEnd)] == ["interrupted", "completed"]
 
 
 async def test_a_call_in_flight_at_the_kill_is_sent_again_under_the_same_key(tmp_path: Path) -> None:
