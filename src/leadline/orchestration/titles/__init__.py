@@ -1,0 +1,1 @@
+"""Titles of sessions, asked of a model once."""
