@@ -231,13 +231,14 @@ class Leadline:
         idempotency key; `run.ledger.resumed[-1].in_flight` lists them.
 
         Raises:
-            SessionNotFound, NotResumable: there is nothing to go on with.
+            SessionNotFound, AmbiguousId, NotResumable: there is nothing to go on with.
             SessionLocked: another process is at work on it.
             LeadlineError: its model, method or corpus is not there. Nothing was started.
         """
         from leadline.research.engine.engine import Execution, ResearchEngine
 
-        return await self.ctx.get(ResearchEngine).resume(run_id, Execution(progress=progress))
+        found = await self.sessions.resolve(run_id)
+        return await self.ctx.get(ResearchEngine).resume(found, Execution(progress=progress))
 
     async def agent(self, task: str, *, model: str | None = None, persona: str = "") -> AgentReply:
         """Run one agent for one turn, with the tools of the composition.
@@ -267,7 +268,8 @@ class Leadline:
         chosen = ModelRef.parse(model) if model else None
         spec = AgentSpec(model=chosen, persona=persona, label=label)
         agents = self.ctx.get(Agents)
-        agent = await (agents.resume(resume, spec) if resume else agents.create(spec))
+        found = await self.sessions.resolve(resume) if resume else None
+        agent = await (agents.resume(found, spec) if found else agents.create(spec))
         try:
             yield agent
         finally:

@@ -153,7 +153,7 @@ class Agents(Service, key="agents"):
 
     def _made(self, spec: AgentSpec, session: Session, home: SubContext) -> Agent:
         """The agent with all that its spec registers; dispose undoes it in the reverse order."""
-        model = spec.model or _last_model(session) or (spec.parent and spec.parent.model)
+        model = spec.model or _last_model(session, spec.parent) or (spec.parent and spec.parent.model)
         _, chosen = self._ctx.get(Models).resolve(model)
         home.defer("publication", lambda: self._unpublish(session.id, home))
         ctx = home.subcontext("own")
@@ -214,8 +214,8 @@ def _last_turn_end(session: Session) -> TurnEnd | None:
     return ends[-1] if ends else None
 
 
-def _last_model(session: Session) -> ModelRef | None:
-    if session.header.seed is not None:
-        return None
-    header = session.last(RequestHeader)
+def _last_model(session: Session, parent: Agent | None) -> ModelRef | None:
+    """The model that the session asked last. What a child copied of its parent's turns was asked by the parent."""
+    own = session.of(RequestHeader, session.lifecycle_start if parent else 0)
+    header = next(reversed([*own]), None)
     return header.config.model if header else None
