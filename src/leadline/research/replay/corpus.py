@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -177,7 +178,9 @@ class RecordedCorpus(Corpus):
     def document(self, document_id: str) -> CorpusDocument:
         found = self._by_id.get(document_id)
         if found is None:
-            raise UnknownDocument(document_id, ())
+            raise UnknownDocument(
+                document_id, difflib.get_close_matches(document_id, self._by_id, n=3, cutoff=0.5)
+            )
         return found
 
     def search(self, query: str, limit: int = DEFAULT_LIMIT) -> list[Hit]:

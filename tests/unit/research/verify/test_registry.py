@@ -13,7 +13,7 @@ from leadline.kernel.plugin import Plugin
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.verify.check import CheckResult, Cited, Sentence
 from leadline.research.verify.judge import CHECKS
-from leadline.research.verify.registry import Checks
+from leadline.research.verify.registry import Checks, UnknownCheck
 
 
 class Pedant:
@@ -44,3 +44,21 @@ async def test_two_checks_of_one_name_are_refused() -> None:
         checks.register(kernel.root, Pedant())
         with pytest.raises(DuplicateName, match="pedant"):
             checks.register(kernel.root, Pedant())
+
+
+@pytest.mark.anyio
+async def test_a_restriction_holds_as_long_as_its_plugin_and_names_checks_that_are_there() -> None:
+    checks = Checks()
+
+    async def apply(ctx: Context, config: Any) -> None:
+        checks.restrict(ctx, ["wording", "figures"])
+
+    async with Kernel() as kernel:
+        fiber = await kernel.root.mount(Plugin("few", apply))
+        assert [check.name for check in checks.all] == ["figures", "wording"]
+        with pytest.raises(DuplicateName, match="provenance"):
+            checks.register(kernel.root, CHECKS[0])
+        await fiber.dispose()
+        assert checks.all == CHECKS
+        with pytest.raises(UnknownCheck, match="did you mean 'wording'"):
+            checks.restrict(kernel.root, ["wordings"])

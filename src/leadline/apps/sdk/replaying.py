@@ -1,0 +1,94 @@
+"""A second composition for a replay: the same plugins, with a home of their own where nothing may be left behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from leadline.apps.sdk.composition import Options, composed
+from leadline.core.session.blobs import Blobs
+from leadline.core.session.store import SessionStore
+from leadline.kernel.context import Context, Kernel
+from leadline.kernel.errors import BootFailed, ConfigError
+from leadline.kernel.loader.compose import Composition, Layer, compose
+from leadline.kernel.loader.patch import all_rows
+from leadline.kernel.loader.reconcile import boot
+
+if TYPE_CHECKING:
+    from leadline.research.replay.replay import RecordedRun, Replayed, WhatIf
+
+
+async def replay(ctx: Context, options: Options, run_id: str, what_if: WhatIf) -> Replayed:
+    """Replay the run of that id.
+
+    Args:
+        ctx: a running composition with the store that has the run.
+        options: what the replay is composed of.
+        run_id: the run.
+        what_if: what is to be different.
+
+    Raises:
+        SessionNotFound, NotARun, NotReplayable, SourcesLost: the run cannot be replayed.
+        ConfigError, BootFailed: the composition cannot be used.
+        LeadlineError: a model, method or check that is not there.
+    """
+    from leadline.research.replay.replay import load_recorded_run, replay_run
+
+    recorded = await load_recorded_run(ctx.get(SessionStore), ctx.get(Blobs), run_id)
+    async with _composition(options, recorded, what_if) as inner:
+        return await replay_run(inner, recorded, what_if)
+
+
+@asynccontextmanager
+async def _composition(options: Options, recorded: RecordedRun, what_if: WhatIf) -> AsyncGenerator[Context]:
+    composition = composed(options)
+    if what_if.differs:
+        async with Kernel() as kernel:
+            await boot(kernel.root, composition)
+            yield kernel.root
+        return
+    with TemporaryDirectory(prefix="leadline-replay-") as folder:
+        proper = _recorded(composition, recorded.recording.session.header.created, Path(folder))
+        async with _booted(proper) as inner:
+            yield inner
+
+
+def _recorded(composition: Composition, begins: float, home: Path) -> Composition:
+    """With the clock of the recording, on an empty home: sessions, blobs and indexes of the replay go with it."""
+    clock = {
+        "id": "recorded-clock",
+        "plugin": "leadline.research.replay.clock:plugin",
+        "config": {"begins": begins},
+    }
+    return _patched(
+        composition,
+        {"id": "clock", "disabled": True},
+        {"insert": clock, "before": "clock"},
+        {"id": "home", "config": {"path": str(home)}},
+        {"id": "persistence", "config": {}},
+        {"id": "loop", "merge": {"retry": {"first_s": 0.001, "max_s": 0.001}}},
+    )
+
+
+@asynccontextmanager
+async def _booted(composition: Composition) -> AsyncGenerator[Context]:
+    """The composition; where it does not start as it is, with the providers as they ship: none of them is asked."""
+    async with Kernel() as kernel:
+        try:
+            await boot(kernel.root, composition)
+        except (ConfigError, BootFailed):
+            async with Kernel() as bare:
+                await boot(bare.root, _patched(composition, {"id": "models", "config": {}}))
+                yield bare.root
+        else:
+            yield kernel.root
+
+
+def _patched(composition: Composition, *patches: Mapping[str, object]) -> Composition:
+    present = {row.id for row in all_rows(composition.rows)}
+    fitting = [one for one in patches if one.get("id", one.get("before")) in present]
+    return compose([Layer("replay", json.dumps(fitting, indent=0))], composition)

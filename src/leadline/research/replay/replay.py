@@ -1,0 +1,270 @@
+"""A run once more: from its own answers and sources, or with another model, method or checks over its sources."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import anyio
+
+from leadline.capabilities.corpus.seam import Corpora, Corpus
+from leadline.core.agent.agents import Agents
+from leadline.core.clock import Clock
+from leadline.core.llm.request import LlmRequest, ModelRef
+from leadline.core.session.blobs import Blobs
+from leadline.kernel.errors import LeadlineError
+from leadline.research.engine.engine import Execution, ResearchEngine
+from leadline.research.engine.interrupted import Placed
+from leadline.research.engine.listing import stored_listing
+from leadline.research.evidence.pinned import stored_text
+from leadline.research.replay.clock import RecordedClock
+from leadline.research.replay.corpus import RecordedCorpus, RecordedSources, Texts, recorded_sources
+from leadline.research.replay.differences import text_difference
+from leadline.research.replay.player import ROLES, AskedRequest, Live, Player, UnaskedRequest, nothing_live
+from leadline.research.replay.recording import RecordedSession, load_recording
+from leadline.research.request import ResearchRequest
+from leadline.research.stored import StoredRun, load_run
+from leadline.research.verify.registry import Checks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from leadline.capabilities.corpus.seam import CorpusDocument
+    from leadline.core.session.store import SessionStore
+    from leadline.kernel.context import Context
+    from leadline.research.engine.run import ResearchRun
+    from leadline.research.events import Started
+    from leadline.research.report.result import ResearchResult
+    from leadline.research.request import Breadth
+    from leadline.research.roles.purposes import ReportFormat
+
+_LOOK_S = 0.02
+"""How often is looked whether a recording that was cut short has been played to its end."""
+_STUCK_S = 5.0
+"""After this long without a further request, what is left of a recording that was cut short is not asked for."""
+
+
+class NotReplayable(LeadlineError):
+    """The run cannot be replayed; says why, and what to do instead."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhatIf:
+    """What is to be different from the recorded run; nothing by default."""
+
+    model: ModelRef | None = None
+    """Who is asked instead of playing recorded answers; where just this request was answered by it, the answer is
+    played."""
+    roles: Collection[str] = ()
+    """Whom `model` answers for: planner, researcher, writer. Empty: for all."""
+    method: str | None = None
+    """How the research is done; what this method asks and the recording does not have goes to the model."""
+    checks: Collection[str] = ()
+    """Names of the checks that judge the sentences. Empty: all that are mounted."""
+
+    def __post_init__(self) -> None:
+        for role in self.roles:
+            if role not in ROLES.values():
+                raise NotReplayable(f"role {role!r} is not known; there are {', '.join(ROLES.values())}")
+        if self.roles and self.model is None:
+            raise NotReplayable("roles were named, but no model to ask for them; name one with --model")
+
+    @property
+    def differs(self) -> bool:
+        """Whether anything is to be different: then a new run is made, else the old one is proved."""
+        return self.model is not None or self.method is not None or bool(self.checks)
+
+    def live(self) -> Live:
+        """Which requests may leave."""
+        if self.model is None:
+            return nothing_live if self.method is None else _everything
+        return lambda request: not self.roles or ROLES.get(request.purpose.name) in self.roles
+
+
+def _everything(request: LlmRequest) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """All that a replay needs of a run, read from the store."""
+
+    recording: RecordedSession
+    stored: StoredRun
+    started: Started
+    sources: RecordedSources
+    texts: Texts
+
+    def request(self, what_if: WhatIf) -> ResearchRequest:
+        """What was asked, with what is to be different."""
+        asked = self.started.request
+        return ResearchRequest(
+            question=asked.question,
+            method=what_if.method or self.started.method,
+            breadth=cast("Breadth", asked.breadth),
+            format=cast("ReportFormat", asked.format),
+            language=asked.language,
+            purpose=asked.purpose,
+            context=asked.context,
+            model=what_if.model or ModelRef.parse(self.started.model),
+        )
+
+
+async def load_recorded_run(store: SessionStore, blobs: Blobs, run_id: str) -> RecordedRun:
+    """The run of that id with everything that was recorded of it. Reads only.
+
+    Raises:
+        SessionNotFound, NotARun: there is no run of that id.
+        NotReplayable: it has not ended.
+        SourcesLost: texts that it rests on are not in the store any more.
+    """
+    stored = await load_run(store, blobs, run_id)
+    ledger = stored.ledger
+    if ledger.started is None or stored.interrupted:
+        raise NotReplayable(
+            f"run {run_id} has not ended, so there is no report to compare with; first: leadline resume {run_id}"
+        )
+    recording = await load_recording(store, run_id)
+    known: dict[str, str] = {}
+
+    def text(sha256: str) -> str:
+        if sha256 not in known:
+            known[sha256] = stored_text(blobs, sha256)
+        return known[sha256]
+
+    placed = recording.session.last(Placed)
+    listed = stored_listing(blobs, placed.listing) if placed else ()
+    sources = recorded_sources(recording, ledger, text, listed)
+    sources.check(text, ledger)
+    return RecordedRun(recording, stored, ledger.started, sources, text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replayed:
+    """What became of a replay."""
+
+    id: str
+    """The run that was replayed."""
+    run: str | None
+    """The new run, where something was to be different; a replay proper leaves none behind."""
+    recorded: ResearchResult
+    result: ResearchResult
+    asked: tuple[AskedRequest, ...]
+    """Every request, in the order in which they came."""
+    unasked: tuple[UnaskedRequest, ...]
+    """Recorded answers that nobody asked for."""
+
+    @property
+    def report_diff(self) -> str:
+        """The unified diff of the reports, in Markdown; empty where they are equal byte for byte."""
+        now = self.run or "replayed"
+        return text_difference(self.recorded.report, self.result.report, f"{self.id} recorded", now)
+
+    @property
+    def differing(self) -> tuple[AskedRequest, ...]:
+        """Requests that are not what was recorded, or that the recording has no answer to."""
+        return tuple(one for one in self.asked if one.differences or one.answered in ("missing", "live"))
+
+    @property
+    def same_report(self) -> bool:
+        """Whether report, status and reason are what was recorded."""
+        was, now = self.recorded, self.result
+        return (was.report, was.status, was.error) == (now.report, now.status, now.error)
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing at all differs: every request, every answer used, the report."""
+        return self.same_report and not self.differing and not self.unasked
+
+
+async def replay_run(ctx: Context, recorded: RecordedRun, what_if: WhatIf | None = None) -> Replayed:
+    """Run it again in a composition that has no other run, and compare.
+
+    Nothing leaves the machine unless `what_if` names a model or a method: a request without a recorded answer fails.
+
+    Raises:
+        UnknownProvider, UnknownMethod, UnknownCheck: what was named is not there.
+        LeadlineError: the first role could not be started.
+    """
+    what_if = what_if or WhatIf()
+    clock = ctx.get(Clock)
+    cancelled = recorded.stored.ledger.status == "cancelled" and not what_if.differs
+    player = Player(
+        ctx.get(Agents),
+        recorded.recording,
+        live=what_if.live(),
+        answered=clock.reach if isinstance(clock, RecordedClock) else None,
+        adopt=True,
+        cut_short=cancelled,
+    )
+    if what_if.checks:
+        ctx.get(Checks).restrict(ctx, what_if.checks)
+    player.mount(ctx)
+    execution = Execution(
+        corpus=RecordedCorpus(recorded.sources, recorded.texts, _restoring(ctx, recorded.texts)),
+        seed=None if what_if.differs else recorded.recording.id,
+        of=recorded.recording.id if what_if.differs else None,
+    )
+    result = await _driven(ctx, recorded, player, what_if, execution, cancelled=cancelled)
+    return Replayed(
+        id=recorded.recording.id,
+        run=result.id if what_if.differs else None,
+        recorded=recorded.stored.result(),
+        result=result,
+        asked=tuple(player.asked),
+        unasked=player.unasked,
+    )
+
+
+async def _driven(
+    ctx: Context,
+    recorded: RecordedRun,
+    player: Player,
+    what_if: WhatIf,
+    execution: Execution,
+    *,
+    cancelled: bool,
+) -> ResearchResult:
+    engine = ctx.get(ResearchEngine)
+    run = await engine.start(recorded.request(what_if), execution)
+    ended = recorded.stored.ledger.ended
+    reason = (ended.error if ended else None) or "cancelled"
+    async with AsyncExitStack() as unwind:
+        unwind.push_async_callback(engine.dispose, run)
+        async with anyio.create_task_group() as tasks:
+            if cancelled:
+                tasks.start_soon(_cut_short, ctx.get(Clock), run, player, reason)
+            await run.result()
+            tasks.cancel_scope.cancel()
+        return await run.result()
+
+
+async def _cut_short(clock: Clock, run: ResearchRun, player: Player, reason: str) -> None:
+    """Cancel the run where the recorded one was cancelled: when all that was recorded has been played."""
+    asked, since = -1, clock.monotonic()
+    while not player.at_the_end and clock.monotonic() - since < _STUCK_S:
+        await clock.sleep(_LOOK_S)
+        if len(player.asked) != asked:
+            asked, since = len(player.asked), clock.monotonic()
+    await run.cancel(reason)
+
+
+def _restoring(ctx: Context, texts: Texts) -> RestoreDocuments:
+    return RestoreDocuments(ctx.get(Corpora), ctx.get(Blobs), texts)
+
+
+@dataclass(frozen=True)
+class RestoreDocuments:
+    """Makes recorded documents searchable in a composition that may have other blobs than the recording."""
+
+    corpora: Corpora
+    blobs: Blobs
+    texts: Texts
+
+    def __call__(self, roots: Sequence[str], documents: Sequence[CorpusDocument]) -> Corpus:
+        for document in documents:
+            if document.readable and not self.blobs.has(document.snapshot.text_sha256):
+                self.blobs.put(self.texts(document.snapshot.text_sha256).encode())
+        return self.corpora.restore(roots, documents)
