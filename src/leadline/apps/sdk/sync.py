@@ -12,6 +12,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from leadline.apps.sdk.app import AgentReply, Leadline, NotRunning
 from leadline.apps.sdk.options import ResearchOptions
+from leadline.apps.sdk.sync_sessions import SyncSessions
 
 if TYPE_CHECKING:
     from leadline.research.report.result import ResearchResult
@@ -73,6 +74,11 @@ class SyncLeadline:
     def agent(self, task: str, *, model: str | None = None, persona: str = "") -> AgentReply:
         """As `Leadline.agent`."""
         return self._running.call(lambda: self._app.agent(task, model=model, persona=persona))
+
+    @property
+    def sessions(self) -> SyncSessions:
+        """As `Leadline.sessions`."""
+        return SyncSessions(self._app.sessions, self._running)
 
     @property
     def _running(self) -> BlockingPortal:

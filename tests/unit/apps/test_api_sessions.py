@@ -1,0 +1,120 @@
+"""`app.sessions`: what is stored, from a program."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from anyio.lowlevel import checkpoint
+
+from leadline import Leadline, SyncLeadline
+from leadline.apps.sdk.app import NotRunning, take_turn
+from leadline.apps.sdk.sessions import BadTitle
+from leadline.core.llm.messages import Text
+from leadline.core.session.errors import ForkRefused, SessionNotFound
+from leadline.core.session.events import TurnEnd
+from leadline.core.session.log import Session
+from leadline.testing.provider_server.behaviours import Behaviour
+from leadline.testing.provider_server.server import ProviderServer
+
+QUESTION = "What may a hotel night cost?"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    folder = tmp_path / "share"
+    folder.mkdir()
+    (folder / "expenses.md").write_text("# Expenses\n\nA hotel night may cost EUR 180.\n")
+    return folder
+
+
+@asynccontextmanager
+async def answering(home: Path, answers: Sequence[Behaviour | str]) -> AsyncGenerator[Leadline]:
+    async with (
+        ProviderServer(answers) as server,
+        Leadline(profile="headless", home=home, model="local/fake", base_url=server.base_url) as app,
+    ):
+        yield app
+
+
+async def talked(app: Leadline, *tasks: str) -> str:
+    async with app.open_agent(label="talk") as agent:
+        for task in tasks:
+            await take_turn(agent, task)
+        return agent.id
+
+
+def said(session: Session) -> list[str]:
+    return [
+        "".join(p.text for p in one.content if isinstance(p, Text)) for one in session.derived().conversation
+    ]
+
+
+@pytest.mark.anyio
+async def test_a_fork_goes_its_own_way_from_the_turn_that_is_named(home: Path) -> None:
+    async with answering(home, ["a1", "a2", "a3", "b2"]) as app:
+        source = await talked(app, "q1", "q2", "q3")
+        fork = await app.sessions.fork(source, turn=1)
+        async with app.open_agent(resume=fork) as agent:
+            assert str(agent.model) == "local/fake"
+            reply = await take_turn(agent, "other")
+        assert reply.text == "b2"
+        assert said(await app.session(fork)) == ["q1", "a1", "other", "b2"]
+        assert said(await app.session(source)) == ["q1", "a1", "q2", "a2", "q3", "a3"]
+        header = (await app.session(fork)).header
+        assert (header.parent, header.depth, header.label, header.kind) == (source, 0, "talk", "agent")
+        assert [end.turn for end in (await app.session(fork)).of(TurnEnd)] == [1, 2]
+
+
+@pytest.mark.anyio
+async def test_a_fork_does_not_inherit_what_waits_in_the_inbox(home: Path) -> None:
+    async with answering(home, ["a1", "b2"]) as app, app.open_agent() as agent:
+        await take_turn(agent, "q1")
+        agent.send("waits", wake=False)
+        fork = await app.sessions.fork(agent.id)
+        async with app.open_agent(resume=fork) as other:
+            assert len(other.inbox) == 0
+            await take_turn(other, "q2")
+        assert len(agent.inbox) == 1
+        assert said(await app.session(fork)) == ["q1", "a1", "q2", "b2"]
+
+
+@pytest.mark.anyio
+async def test_a_fork_without_a_turn_leaves_out_the_one_that_goes_on(home: Path) -> None:
+    async with answering(home, ["a1", Behaviour("stall")]) as app, app.open_agent() as agent:
+        await take_turn(agent, "q1")
+        agent.send("q2")
+        while agent.session.place.turn < 2:
+            await checkpoint()
+        fork = await app.sessions.fork(agent.id)
+        with pytest.raises(ForkRefused, match="still in turn 2"):
+            await app.sessions.fork(agent.id, turn=2)
+        assert said(await app.session(fork)) == ["q1", "a1"]
+        await agent.cancel()
+
+
+@pytest.mark.anyio
+async def test_a_run_is_not_forked_and_no_session_is_left_behind(home: Path, corpus: Path) -> None:
+    async with Leadline(home=home) as app:
+        run = await app.research(QUESTION, corpus=[corpus])
+        before = sorted((home / "sessions").iterdir())
+        with pytest.raises(ForkRefused, match="leadline replay"):
+            await app.sessions.fork(run.id)
+        with pytest.raises(BadTitle):
+            await app.sessions.fork(run.id, title=" \n")
+        with pytest.raises(SessionNotFound):
+            await app.sessions.fork("s-none")
+        assert sorted((home / "sessions").iterdir()) == before
+
+
+def test_nothing_is_stored_outside_of_the_block(home: Path) -> None:
+    app = SyncLeadline(home=home)
+    with pytest.raises(NotRunning):
+        app.sessions.list()
