@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from leadline.testing.faults.disk import Contents, Disk, Loss
 from leadline.testing.faults.journal import Journal, Noted, Wrote, told
+
+T = TypeVar("T")
 
 LOSSES: tuple[Loss, ...] = ("dropped", "torn", "scattered")
 
@@ -72,14 +75,14 @@ def crashes(
     return found
 
 
-def spread(crashes: Sequence[Crash], count: int) -> list[Crash]:
+def spread(faults: Sequence[T], count: int) -> list[T]:
     """`count` of them, the first and the last included, as far apart as they can be; all where there are no more."""
-    if count >= len(crashes):
-        return [*crashes]
+    if count >= len(faults):
+        return [*faults]
     if count < 2:
-        return [*crashes[-1:]][:count]
-    step = (len(crashes) - 1) / (count - 1)
-    return [crashes[round(n * step)] for n in range(count)]
+        return [*faults[-1:]][:count]
+    step = (len(faults) - 1) / (count - 1)
+    return [faults[round(n * step)] for n in range(count)]
 
 
 def images(journal: Journal, crashes: Sequence[Crash]) -> Iterator[Image]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from leadline.kernel.errors import LeadlineError
+from leadline.testing.faults.images import Crash, images
 from leadline.testing.faults.journal import Journal
 
 
@@ -28,7 +29,8 @@ def record(
     is made where it is missing, and its journal is written beside it.
 
     Raises:
-        RecordingFailed: the work raised, or did not end in time; with its error.
+        RecordingFailed: the work raised, or did not end in time; with its error. Or it wrote files in a way that
+            is not heard.
     """
     folder.mkdir(parents=True, exist_ok=True)
     journal = folder.with_name(folder.name + ".journal")
@@ -47,4 +49,23 @@ def record(
         raise RecordingFailed(f"work {work} did not end within {timeout_s:.0f} s") from error
     if done.returncode:
         raise RecordingFailed(f"work {work} failed without any fault:\n{done.stderr.strip()}")
-    return Journal.load(journal)
+    found = Journal.load(journal)
+    _check_whole(found, folder)
+    return found
+
+
+def _check_whole(journal: Journal, folder: Path) -> None:
+    """Refuse a journal that lacks something: what was written behind its back would look like a loss."""
+    (end,) = images(journal, [Crash(len(journal.ops))])
+    there = {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_symlink() and not path.name.endswith("-shm")
+    }
+    heard = {path: content for path, content in end.contents.files.items() if not path.endswith("-shm")}
+    if there != heard:
+        differ = sorted(path for path in there | heard if there.get(path) != heard.get(path))
+        raise RecordingFailed(
+            f"these files were written in a way that cannot be heard: {', '.join(differ[:5])}; "
+            "write them through os or open, or with a SQLite that is a shared library"
+        )

@@ -58,7 +58,7 @@ async def survive(
         folder = scratch / f"crash-{found.tried}"
         found.tried += 1
         image.write(folder)
-        reason = await _taken_up(work, image, folder, journal.outcome, timeout_s)
+        reason = await taken_up(work, image, folder, journal.outcome, timeout_s)
         if reason is None:
             shutil.rmtree(folder)
         else:
@@ -66,8 +66,8 @@ async def survive(
     return found
 
 
-async def _taken_up(work: Work, image: Image, folder: Path, outcome: object, timeout_s: float) -> str | None:
-    """Why the work did not survive; None where it did."""
+async def taken_up(work: Work, image: Image, folder: Path, outcome: object, timeout_s: float) -> str | None:
+    """Why the work, taken up from what is in `folder`, does not come to `outcome`; None where it does."""
     try:
         with anyio.fail_after(timeout_s):
             came_to = await work.resume(folder, image)

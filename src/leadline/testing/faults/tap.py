@@ -2,7 +2,7 @@
 
 While a `Tap` is entered, the functions of `os` that change files are replaced by ones that tell of each
 call below the folder; files that are opened for writing through `open` go through them too. What is done
-elsewhere goes on as before. SQLite writes from C: `leadline.testing.faults.sqlite_tap` tells of that.
+elsewhere goes on as before. SQLite, which writes from C, is heard where its library can be reached.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from leadline.testing.faults.journal import (
     Synced,
     Wrote,
 )
+from leadline.testing.faults.sqlite_tap import listening
 
 Kind: TypeAlias = Literal[
     "open", "make", "write", "cut", "sync", "sync_folder", "link", "rename", "remove", "folder"
@@ -100,6 +101,7 @@ class Tap:
             for name, replacement in calls.replacements().items():
                 patches.enter_context(mock.patch.object(os, name, replacement))
             patches.enter_context(_python_open())
+            patches.enter_context(listening(self))
             self._patches = patches.pop_all()
         return self
 
@@ -114,6 +116,10 @@ class Tap:
             self.journal.ops.append(Noted(name, value))
 
     # --- what the listeners use ---
+
+    def attempt(self, kind: Kind, path: str, size: int = 0) -> int | None:
+        """Ask the obstacle; as it answers."""
+        return self.obstacle(Attempt(kind, path, size))
 
     def inside(self, path: str | bytes | os.PathLike[str] | int, dir_fd: int | None = None) -> str | None:
         """A path relative to the folder, or None for one that is elsewhere."""
@@ -212,9 +218,6 @@ class _Calls:
         """By the name of the function of `os`."""
         return {name: getattr(self, f"_do_{name}") for name in self._names()}
 
-    def _try(self, kind: Kind, path: str, size: int = 0) -> int | None:
-        return self._tap.obstacle(Attempt(kind, path, size))
-
     def _do_open(self, path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         tap, real = self._tap, cast("Callable[..., int]", self._real["open"])
         ours = tap.inside(path, dir_fd)
@@ -228,7 +231,7 @@ class _Calls:
             return fd
         there = os.path.lexists(path)
         if writes:
-            self._try("open" if there else "make", ours)
+            self._tap.attempt("open" if there else "make", ours)
         with tap.lock:
             fd = real(path, flags, mode, dir_fd=dir_fd)
             if not there:
@@ -247,7 +250,7 @@ class _Calls:
         found = tap.descriptor(fd)
         if found is None:
             return real(fd, data)
-        room = self._try("write", found.path, len(data))
+        room = self._tap.attempt("write", found.path, len(data))
         with tap.lock:
             import fcntl  # noqa: PLC0415 - there is none on every system, and a tap is needed on few
 
@@ -263,7 +266,7 @@ class _Calls:
         found = tap.descriptor(fd)
         if found is None:
             return real(fd, data, offset)
-        room = self._try("write", found.path, len(data))
+        room = self._tap.attempt("write", found.path, len(data))
         with tap.lock:
             written = real(fd, data if room is None else bytes(data)[:room], offset)
             tap.add(Wrote(found.node, offset, bytes(data)[:written]))
@@ -276,7 +279,7 @@ class _Calls:
         tap = self._tap
         found = tap.descriptor(fd)
         if found is not None:
-            self._try("cut", found.path, length)
+            self._tap.attempt("cut", found.path, length)
         with tap.lock:
             self._real["ftruncate"](fd, length)
             if found is not None:
@@ -304,7 +307,7 @@ class _Calls:
         if found is None:
             self._real[how](fd)
             return
-        self._try("sync_folder" if found.folder else "sync", found.path)
+        self._tap.attempt("sync_folder" if found.folder else "sync", found.path)
         upto = tap.here()  # what is written while the disk is at it need not be in it
         self._real[how](fd)
         with tap.lock:
@@ -314,7 +317,7 @@ class _Calls:
         tap = self._tap
         source, target = tap.inside(src), tap.inside(dst)
         if target is not None:
-            self._try("link", target)
+            self._tap.attempt("link", target)
         with tap.lock:
             self._real["link"](src, dst, **where)
             if source is not None and target is not None:
@@ -330,7 +333,7 @@ class _Calls:
         tap = self._tap
         source, target = tap.inside(src), tap.inside(dst)
         if target is not None:
-            self._try("rename", target)
+            self._tap.attempt("rename", target)
         with tap.lock:
             self._real[how](src, dst, **where)
             if source is not None and target is not None:
@@ -350,7 +353,7 @@ class _Calls:
         tap = self._tap
         ours = tap.inside(path, dir_fd)
         if ours is not None:
-            self._try("remove", ours)
+            self._tap.attempt("remove", ours)
         with tap.lock:
             self._real[how](path, dir_fd=dir_fd)
             if ours is not None:
@@ -361,7 +364,7 @@ class _Calls:
         tap = self._tap
         ours = tap.inside(path, dir_fd)
         if ours is not None and not os.path.lexists(path):
-            self._try("folder", ours)
+            self._tap.attempt("folder", ours)
         with tap.lock:
             self._real["mkdir"](path, mode, dir_fd=dir_fd)
             if ours:

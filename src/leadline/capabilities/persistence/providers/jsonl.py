@@ -23,6 +23,7 @@ from leadline.capabilities.persistence.providers.listing import PLAIN, entry_of,
 from leadline.capabilities.persistence.providers.log_file import (
     LogFile,
     damaged_files,
+    drop,
     move_damage,
     open_log,
     publish,
@@ -31,6 +32,7 @@ from leadline.capabilities.persistence.providers.log_file import (
 )
 from leadline.capabilities.persistence.providers.moved import check_names, readable_in, tell_moved
 from leadline.capabilities.persistence.providers.session_files import SessionFiles, new_file
+from leadline.capabilities.persistence.providers.syncing import Syncing
 from leadline.core.clock import Clock
 from leadline.core.config import ConfigParser
 from leadline.core.home import Home
@@ -78,6 +80,7 @@ class JsonlSessions(SessionStore):
         self._clock = clock
         self._types = types
         self._open: dict[Session, Lease] = {}
+        self._syncing = Syncing()
 
     async def create(self, header: Header, seed: Sequence[Logged] | None = None) -> Session:
         content, header, loaded = first_lines(header, seed, round(self._clock.now(), 6))
@@ -158,7 +161,7 @@ class JsonlSessions(SessionStore):
 
     def _opened(self, header: Header, loaded: Loaded, files: SessionFiles, lease: Lease) -> Session:
         try:
-            sink = LogFile(files.plain, loaded.end, lease)
+            sink = LogFile(files.plain, loaded.end, lease, self._syncing)
         except BaseException:
             lease.release()
             raise
@@ -302,7 +305,7 @@ class JsonlSessions(SessionStore):
             files = self._files(header.id)
             await to_thread.run_sync(_publish_raw, files, temporary, beside or {})
         finally:
-            temporary.unlink(missing_ok=True)
+            drop(temporary)
         return await self.entry(header.id)
 
     async def _receive(self, chunks: AsyncIterable[bytes], into: Path) -> bytes:

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
@@ -13,6 +14,7 @@ import anyio
 from anyio import to_thread
 
 from leadline.capabilities.persistence.providers.lease import Lease
+from leadline.capabilities.persistence.providers.syncing import Syncing
 from leadline.core.session.errors import SessionExists, SessionWriteFailed, StaleLease
 from leadline.core.session.events import DamageMoved
 from leadline.core.session.load import Loaded
@@ -23,8 +25,8 @@ _RETRY = "free space or mend the disk, then try again; nothing of it was kept"
 class LogFile:
     """Adds lines behind the last good byte; holds the lease while it is open."""
 
-    def __init__(self, path: Path, end: int, lease: Lease) -> None:
-        """`end` is the size of the file in bytes: where the next line goes.
+    def __init__(self, path: Path, end: int, lease: Lease, syncing: Syncing | None = None) -> None:
+        """`end` is the size of the file in bytes: where the next line goes. `syncing` is shared by a store's files.
 
         Raises:
             SessionWriteFailed: the file cannot be opened for writing.
@@ -34,7 +36,8 @@ class LogFile:
         self._lease = lease
         self._torn = False
         self._directory_synced = False
-        self._syncing = anyio.Lock()
+        self._turn = anyio.Lock()
+        self._syncing = syncing or Syncing()
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         except OSError as error:
@@ -83,11 +86,11 @@ class LogFile:
 
     async def sync(self) -> None:
         """As `Sink.sync`: in a worker thread, so that many sessions can sync at once."""
-        async with self._syncing:
+        async with self._turn:
             if self._fd < 0:
                 return
             try:
-                await to_thread.run_sync(os.fdatasync, self._fd)
+                await self._syncing.sync(self._fd)
                 if not self._directory_synced:
                     await to_thread.run_sync(sync_place, self._path.parent)
                     self._directory_synced = True
@@ -100,7 +103,7 @@ class LogFile:
 
     async def close(self) -> None:
         """As `Sink.close`; waits for a sync in flight."""
-        async with self._syncing:
+        async with self._turn:
             fd, self._fd = self._fd, -1
             if fd >= 0:
                 os.close(fd)
@@ -134,7 +137,7 @@ def publish(path: Path, content: bytes, temporary: Path) -> None:
     except OSError as error:
         raise SessionWriteFailed(str(path), error.strerror or str(error), _RETRY) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        drop(temporary)
 
 
 def publish_file(path: Path, temporary: Path) -> None:
@@ -148,6 +151,12 @@ def publish_file(path: Path, temporary: Path) -> None:
         path.hardlink_to(temporary)
     except FileExistsError:
         raise SessionExists(f"session {path.stem} is there already ({path}); choose another id") from None
+
+
+def drop(temporary: Path) -> None:
+    """Remove a file that nobody needs any more. One that cannot be removed stays: what it was for is done."""
+    with suppress(OSError):
+        temporary.unlink(missing_ok=True)
 
 
 def move_damage(path: Path, loaded: Loaded) -> DamageMoved:

@@ -19,6 +19,7 @@ from leadline.capabilities.persistence.providers.gzip_log import GzipLog, Summar
 from leadline.capabilities.persistence.providers.listing import PACKED, PLAIN, resting
 from leadline.capabilities.persistence.providers.log_file import (
     damaged_files,
+    drop,
     next_damaged,
     open_log,
     publish_file,
@@ -109,7 +110,7 @@ class SessionFiles:
         except OSError as error:
             raise SessionWriteFailed(str(self.packed), error.strerror or str(error), _MEND) from error
         finally:
-            temporary.unlink(missing_ok=True)
+            drop(temporary)
 
     def restore(self) -> DamageMoved | None:
         """Take the log out of its archive; the lease has to be held.
@@ -141,7 +142,7 @@ class SessionFiles:
         except OSError as error:
             raise SessionWriteFailed(str(self.plain), error.strerror or str(error), _MEND) from error
         finally:
-            temporary.unlink(missing_ok=True)
+            drop(temporary)
         return None
 
     def _put_beside(self, problems: Sequence[str]) -> DamageMoved:
