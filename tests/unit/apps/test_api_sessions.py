@@ -12,6 +12,8 @@ from anyio.lowlevel import checkpoint
 from leadline import Leadline, SyncLeadline
 from leadline.apps.sdk.app import NotRunning, take_turn
 from leadline.apps.sdk.sessions import BadTitle
+from leadline.core.agent.agents import Agents
+from leadline.core.agent.spec import AgentSpec
 from leadline.core.llm.messages import Text
 from leadline.core.session.errors import ForkRefused, SessionNotFound
 from leadline.core.session.events import TurnEnd
@@ -84,6 +86,17 @@ async def test_a_fork_does_not_inherit_what_waits_in_the_inbox(home: Path) -> No
             await take_turn(other, "q2")
         assert len(agent.inbox) == 1
         assert said(await app.session(fork)) == ["q1", "a1", "q2", "b2"]
+
+
+@pytest.mark.anyio
+async def test_a_fork_of_what_an_agent_started_is_a_person_s_own(home: Path) -> None:
+    async with answering(home, ["a1"]) as app:
+        agents = app.ctx.get(Agents)
+        parent = await agents.create(AgentSpec())
+        child = await agents.create(AgentSpec(parent=parent))
+        await take_turn(child, "q1")
+        fork = (await app.session(await app.sessions.fork(child.id))).header
+        assert (child.depth, fork.depth, fork.parent) == (1, 0, child.id)
 
 
 @pytest.mark.anyio

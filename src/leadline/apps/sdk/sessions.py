@@ -154,11 +154,11 @@ class Sessions:
             raise source.obstacle
         upto = fork_point(source, turn)
         old = source.header
+        # A person starts it, so that no delegation lies above it, whatever it is forked from.
         header = Header(
             id=self._ctx.get(Ids).new("s"),
             kind=old.kind,
             created=self._ctx.get(Clock).now(),
-            depth=old.depth,
             cwd=old.cwd,
             label=old.label,
         )
