@@ -1,8 +1,9 @@
-"""Sessions and blobs in files, as one row of a composition."""
+"""Sessions and blobs, as one row of a composition: sessions in files of their own or in one database."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -22,8 +23,14 @@ class PersistenceConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
+    store: Literal["jsonl", "sqlite"] = "jsonl"
+    """How sessions are kept: `jsonl`, a file for each; `sqlite`, all in one database. One does not see what the other has."""
+
     sessions: Path | None = None
-    """Directory of the session logs; without it `sessions` in the home directory."""
+    """For `jsonl`: directory of the session logs; without it `sessions` in the home directory."""
+
+    database: Path | None = None
+    """For `sqlite`: file of the database, on a file system with locks; without it `sessions.sqlite` in the home directory."""
 
     blobs: Path | None = None
     """Directory of the blobs; without it `blobs` in the home directory."""
@@ -31,7 +38,12 @@ class PersistenceConfig(BaseModel):
 
 async def _apply(ctx: Context, config: PersistenceConfig) -> None:
     blob_files.start(ctx, config.blobs)
-    await jsonl.start(ctx, config.sessions)
+    if config.store == "jsonl":
+        await jsonl.start(ctx, config.sessions)
+        return
+    from leadline.capabilities.persistence.providers import sqlite  # noqa: PLC0415 - loaded where it is chosen
+
+    await sqlite.start(ctx, config.database)
 
 
 plugin: Plugin[PersistenceConfig] = Plugin(
