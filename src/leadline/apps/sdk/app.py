@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from leadline.capabilities.corpus.seam import Progress
     from leadline.core.session.log import Session
     from leadline.research.engine.run import ResearchRun
+    from leadline.research.replay.replay import Replayed
     from leadline.research.report.result import ResearchResult
     from leadline.research.stored import StoredRun
 
@@ -239,6 +240,42 @@ class Leadline:
 
         found = await self.sessions.resolve(run_id)
         return await self.ctx.get(ResearchEngine).resume(found, Execution(progress=progress))
+
+    async def replay(
+        self,
+        run_id: str,
+        *,
+        model: str | None = None,
+        roles: Collection[str] = (),
+        method: str | None = None,
+        checks: Collection[str] = (),
+    ) -> Replayed:
+        """Run it again from its own recorded answers and sources, and say what differs; the beginning of its id does.
+
+        Without further arguments nothing leaves the machine and nothing is stored. With them a new run is stored.
+
+        Args:
+            run_id: a run that ended.
+            model: `provider/name` of a model that is asked instead of playing what was recorded.
+            roles: whom it answers for (`planner`, `researcher`, `writer`); default: all.
+            method: another way of doing the research; what it asks beyond the recording goes to the model.
+            checks: names of the checks that judge the sentences; default: all.
+
+        Raises:
+            SessionNotFound, AmbiguousId, NotARun: there is no run of that id, or several begin with it.
+            NotReplayable, SourcesLost: it has not ended, or texts that it rests on are gone.
+            LeadlineError: a model, method or check that is not there. Nothing was started.
+        """
+        from leadline.apps.sdk.replaying import replay
+        from leadline.research.replay.replay import WhatIf
+
+        what_if = WhatIf(
+            model=ModelRef.parse(model) if model else None,
+            roles=tuple(roles),
+            method=method,
+            checks=tuple(checks),
+        )
+        return await replay(self.ctx, self._options, await self.sessions.resolve(run_id), what_if)
 
     async def agent(self, task: str, *, model: str | None = None, persona: str = "") -> AgentReply:
         """Run one agent for one turn, with the tools of the composition.
