@@ -51,6 +51,11 @@ class StoredRun:
         """Whether its log stops before its end."""
         return self.ledger.ended is None
 
+    @property
+    def complete(self) -> bool:
+        """Whether it came to its end with nothing left to do."""
+        return self.ledger.ended is not None and self.ledger.ended.status == "completed"
+
     def result(self) -> ResearchResult:
         """The result; of a run that did not end, what it had found, with status `cancelled` and the reason."""
         if not self.interrupted:

@@ -115,7 +115,11 @@ class Children:
     async def _take_up(self, call: RoleCall, attempt: Attempt, child: str) -> SubagentRun:
         before = await self._store.read(child)
         self._note_start(call, attempt, child)
-        return await self._subagents.resume(self._request(call, attempt, before), child)
+        try:
+            return await self._subagents.resume(self._request(call, attempt, before), child)
+        except LeadlineError:
+            self.usage.add(before)
+            raise
 
     def _note_start(self, call: RoleCall, attempt: Attempt, child: str) -> None:
         """Write down who does the work before it begins."""

@@ -70,8 +70,15 @@ class RoleLog:
                 pass
 
     def _forget_failures(self) -> None:
-        """A run that ended and goes on does so since something may now work that failed."""
+        """A run that ended and goes on does so since something may now work that failed.
+
+        Where only the model could not be reached, the attempt goes on; any other failure is of the attempt.
+        """
         for key, attempts in self._attempts.items():
+            for one in attempts:
+                if one.ended is not None and one.ended.unreachable:
+                    self._ended.pop((one.key, one.number), None)
+                    one.ended = None
             self._attempts[key] = [
                 one for one in attempts if one.ended is None or one.ended.status != "failed"
             ]

@@ -13,9 +13,11 @@ from leadline.core.agent.agent import Agent
 from leadline.core.agent.agents import Agents
 from leadline.core.config import ConfigParser
 from leadline.core.llm.messages import MessageSource, Text
+from leadline.core.session.blobs import Blobs
 from leadline.core.session.codec import Logged
 from leadline.core.session.events import ToolCalled, TurnStart, UserEntered
 from leadline.core.session.log import Session
+from leadline.core.session.store import SessionStore
 from leadline.core.tools.invocation import ToolInvocation
 from leadline.core.tools.registry import ToolRegistry
 from leadline.core.tools.spec import Tool, ToolOutput, description_from
@@ -23,8 +25,11 @@ from leadline.kernel.context import Context
 from leadline.kernel.errors import LeadlineError
 from leadline.kernel.plugin import Plugin
 from leadline.research.engine.engine import Execution, ResearchEngine
+from leadline.research.engine.interrupted import RUN_KIND
+from leadline.research.engine.run import ResearchRun
 from leadline.research.report.result import ResearchResult
 from leadline.research.request import checked
+from leadline.research.stored import StoredRun, load_run
 
 NAME = "deep_research"
 
@@ -62,7 +67,7 @@ def deep_research_tool(ctx: Context, config: Config) -> Tool:
         if agent is None:
             return _failed("deep_research is for agents: this call has none behind it")
         try:
-            result = await _research(ctx.get(ResearchEngine), arguments, config, agent, call)
+            result = await _research(ctx, arguments, config, agent, call)
         except LeadlineError as error:
             return _failed(str(error))
         if result.status in ("failed", "cancelled"):
@@ -84,9 +89,16 @@ def deep_research_tool(ctx: Context, config: Config) -> Tool:
 
 
 async def _research(
-    engine: ResearchEngine, asked: DeepResearch, config: Config, agent: Agent, call: ToolInvocation
+    ctx: Context, asked: DeepResearch, config: Config, agent: Agent, call: ToolInvocation
 ) -> ResearchResult:
     """The result, handed back only after the run is disposed of."""
+    engine = ctx.get(ResearchEngine)
+    execution = Execution(parent=agent, call=call)
+    begun = await _begun(ctx, agent, call) if call.repeated else None
+    if begun is not None and begun.complete:
+        return begun.result()
+    if begun is not None:
+        return await _result(engine, await engine.resume(begun.id, execution))
     request = checked(
         human_words(agent.session, call.root_call_id) or asked.question,
         corpus=config.corpus,
@@ -95,11 +107,25 @@ async def _research(
         format=asked.format,
         language=asked.language,
     )
-    run = await engine.start(request, Execution(parent=agent))
+    return await _result(engine, await engine.start(request, execution))
+
+
+async def _result(engine: ResearchEngine, run: ResearchRun) -> ResearchResult:
     try:
         return await run.result()
     finally:
         await engine.dispose(run)
+
+
+async def _begun(ctx: Context, agent: Agent, call: ToolInvocation) -> StoredRun | None:
+    """The run that this very call began before its process died; None where it did not get that far."""
+    store, blobs = ctx.get(SessionStore), ctx.get(Blobs)
+    for entry in await store.list():
+        if entry.parent == agent.id and entry.kind == RUN_KIND:
+            run = await load_run(store, blobs, entry.id)
+            if run.ledger.started is not None and run.ledger.started.call == call.call_id:
+                return run
+    return None
 
 
 def human_words(session: Session, root_call: str) -> str:

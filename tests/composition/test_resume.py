@@ -1,0 +1,218 @@
+"""A run that was stopped, by whatever, goes on from its log: the same report, and no answer paid for twice."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+from leadline.testing.provider_server.behaviours import Behaviour
+from leadline.testing.provider_server.server import ProviderServer, Received
+from tests.composition.cli import QUESTION, Command, run_id, started, until
+from tests.composition.conftest import HOTEL, FakeResearcher
+
+STALL = Behaviour("stall")
+UNREACHABLE = Behaviour("auth_error")
+
+
+@contextmanager
+def served(answers: Callable[[Received], Behaviour]) -> Generator[ProviderServer]:
+    """A provider on loopback in a thread of its own."""
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(ProviderServer(answers)) as server,
+    ):
+        yield server
+
+
+def at(server: ProviderServer) -> list[str]:
+    return ["--model", "local/fake", "--base-url", server.base_url]
+
+
+class Once:
+    """A researcher that is hindered in the request with one number, once."""
+
+    def __init__(self, number: int, hindrance: Behaviour, researcher: FakeResearcher | None = None) -> None:
+        self.researcher = researcher or FakeResearcher()
+        self.number = number
+        self.hindrance = hindrance
+        self.asked = 0
+
+    def __call__(self, request: Received) -> Behaviour:
+        self.asked += 1
+        if self.asked == self.number:
+            return self.hindrance
+        return self.researcher(request)
+
+
+def keys(server: ProviderServer) -> Counter[str]:
+    return Counter(one.headers["idempotency-key"] for one in server.requests)
+
+
+@pytest.fixture
+def whole(command: Command, corpus: Path) -> str:
+    """The report of a run that nobody disturbs."""
+    with served(FakeResearcher()) as server:
+        done = command("research", QUESTION, "--corpus", corpus, *at(server))
+        assert len(server.requests) == REQUESTS
+    assert done.code == 0
+    return done.out.decode()
+
+
+REQUESTS = 6
+"""plan; search, read, quote, hand in; write."""
+
+
+@pytest.mark.parametrize("number", range(1, REQUESTS + 1))
+def test_a_run_that_was_killed_in_any_request_comes_to_the_same_report(
+    command: Command, corpus: Path, whole: str, number: int
+) -> None:
+    with served(Once(number, STALL)) as server:
+        process = started("research", QUESTION, "--corpus", corpus, *at(server))
+        run = run_id(until(process, "run "))
+        while len(server.requests) < number:
+            assert process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        listed = command("runs", "list", "--json").json
+        assert [(one["id"], one["status"]) for one in listed if one["id"] == run] == [(run, "interrupted")]
+        resumed = command("resume", run, *at(server))
+        repeated = [key for key, times in keys(server).items() if times > 1]
+        lost = server.requests[number - 1].headers["idempotency-key"]
+    assert resumed.code == 0, resumed.err
+    assert resumed.out.decode() == whole
+    assert len(server.requests) == REQUESTS + 1
+    assert repeated == [lost]
+    assert lost in resumed.complaint
+    assert command("audit", run).code == 0
+
+
+def test_a_run_that_was_killed_twice_tells_each_lost_call_once(
+    command: Command, corpus: Path, whole: str
+) -> None:
+    with served(Once(3, STALL)) as server:
+        process = started("research", QUESTION, "--corpus", corpus, *at(server))
+        run = run_id(until(process, "run "))
+        while len(server.requests) < 3:
+            assert process.poll() is None
+        process.kill()
+        process.communicate()
+    with served(Once(2, STALL)) as server:
+        process = started("resume", run, *at(server))
+        while len(server.requests) < 2:
+            assert process.poll() is None
+        process.kill()
+        _, err = process.communicate()
+        assert err.count("may be billed twice") == 1
+    with served(FakeResearcher()) as server:
+        resumed = command("resume", run, *at(server))
+    assert resumed.err.count("may be billed twice") == 1
+    assert resumed.out.decode() == whole
+
+
+def test_a_run_that_was_cancelled_goes_on(command: Command, corpus: Path, whole: str) -> None:
+    with served(Once(REQUESTS, STALL)) as server:
+        process = started("research", QUESTION, "--corpus", corpus, *at(server))
+        run = run_id(until(process, "u1 completed"))
+        while len(server.requests) < REQUESTS:
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+        assert f"leadline resume {run}" in err
+        resumed = command("resume", run, *at(server))
+    assert resumed.code == 0, resumed.err
+    assert resumed.out.decode() == whole
+    assert len(server.requests) == REQUESTS + 1
+
+
+@pytest.mark.parametrize("number", [1, 3, REQUESTS])
+def test_a_run_whose_model_could_not_be_reached_goes_on_when_it_can(
+    command: Command, corpus: Path, whole: str, number: int
+) -> None:
+    with served(Once(number, UNREACHABLE)) as server:
+        failed = command("research", QUESTION, "--corpus", corpus, *at(server))
+        run = run_id(failed.err.splitlines())
+        assert len(server.requests) == number
+        resumed = command("resume", run, *at(server))
+    assert resumed.code == 0, resumed.err
+    assert resumed.out.decode() == whole
+    assert len(server.requests) == REQUESTS + 1
+
+
+def test_what_is_complete_is_not_resumed(command: Command, corpus: Path) -> None:
+    with served(FakeResearcher()) as server:
+        run = run_id(command("research", QUESTION, "--corpus", corpus, *at(server)).err.splitlines())
+        again = command("resume", run, *at(server))
+        assert len(server.requests) == REQUESTS
+    assert (again.code, again.out) == (2, b"")
+    assert f"leadline show {run} --report" in again.complaint
+
+
+def test_a_run_that_somebody_drives_is_not_driven_by_another(command: Command, corpus: Path) -> None:
+    with served(Once(2, STALL)) as server:
+        process = started("research", QUESTION, "--corpus", corpus, *at(server))
+        run = run_id(until(process, "run "))
+        while len(server.requests) < 2:
+            assert process.poll() is None
+        refused = command("resume", run, *at(server))
+        assert command("show", run).code == 0
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert (refused.code, refused.out) == (2, b"")
+    assert str(process.pid) in refused.complaint
+
+
+def test_what_was_quoted_stays_although_the_document_changed(
+    command: Command, corpus: Path, whole: str
+) -> None:
+    with served(Once(REQUESTS, STALL)) as server:
+        process = started("research", QUESTION, "--corpus", corpus, *at(server))
+        run = run_id(until(process, "u1 completed"))
+        while len(server.requests) < REQUESTS:
+            assert process.poll() is None
+        process.kill()
+        process.communicate()
+        (corpus / "finance" / "expenses.md").write_text("# Expense Policy (2027)\n\nNo hotels.\n")
+        resumed = command("resume", run, *at(server))
+    assert resumed.code == 0, resumed.err
+    assert HOTEL in resumed.out.decode()
+    assert resumed.out.decode() == whole
+
+
+def test_a_corpus_that_is_gone_is_told(command: Command, corpus: Path) -> None:
+    with served(Once(2, STALL)) as server:
+        process = started("research", QUESTION, "--corpus", corpus, *at(server))
+        run = run_id(until(process, "run "))
+        while len(server.requests) < 2:
+            assert process.poll() is None
+        process.kill()
+        process.communicate()
+        corpus.rename(corpus.with_name("elsewhere"))
+        refused = command("resume", run, *at(server))
+    assert refused.code == 2
+    assert str(corpus) in refused.complaint
+
+
+def test_facts_of_a_run_that_a_power_cut_took_are_made_again(
+    command: Command, corpus: Path, home: Path, whole: str
+) -> None:
+    with served(Once(REQUESTS - 1, STALL)) as server:
+        process = started("research", QUESTION, "--corpus", corpus, *at(server))
+        run = run_id(until(process, "run "))
+        while len(server.requests) < REQUESTS - 1:
+            assert process.poll() is None
+        process.kill()
+        process.communicate()
+        log = home / "sessions" / f"{run}.jsonl"
+        lines = log.read_bytes().splitlines(keepends=True)
+        kept = next(at for at, line in enumerate(lines) if b'"research/searched"' in line)
+        assert any(b'"research/quote-recorded"' in line for line in lines[kept:])
+        log.write_bytes(b"".join(lines[:kept]))
+        resumed = command("resume", run, *at(server))
+    assert resumed.code == 0, resumed.err
+    assert resumed.out.decode() == whole
