@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from leadline.apps.cli.parser import Command, path, text
+from leadline.apps.cli.parser import Command, names, path, text
 from leadline.apps.cli.store_arguments import STORE_COMMANDS
 
 
@@ -97,6 +97,34 @@ def _audit(parser: ArgumentParser) -> None:
     _composition(parser)
 
 
+def _replay(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add("id", metavar="ID", help="a run that ended; the beginning of an id does")
+    add(
+        "--model",
+        metavar="PROVIDER/NAME",
+        help="ask this model instead of playing what was recorded; makes a new run",
+    )
+    add("--base-url", metavar="URL", help="address of an OpenAI-compatible server for --model")
+    add(
+        "--roles",
+        type=names,
+        default=(),
+        metavar="NAMES",
+        help="whom --model answers for: planner, researcher, writer; default: all",
+    )
+    add("--method", metavar="NAME", help="do the research in another way; makes a new run")
+    add(
+        "--checks",
+        type=names,
+        default=(),
+        metavar="NAMES",
+        help="judge the sentences by these checks alone; makes a new run",
+    )
+    _as_json(parser)
+    _profile(parser)
+
+
 def _config(parser: ArgumentParser) -> None:
     parser.add_argument(
         "id", metavar="show", choices=["show"], help="print the plugins with the origin of each value"
@@ -155,6 +183,11 @@ COMMANDS = (
     Command("verify", "Check a bundle offline: every byte, every quote, every deterministic check.", _verify),
     Command("show", "Print the transcript of a session, or the report of a run.", _show),
     Command("audit", "Prove from the log what was sent to a model: every request, digest by digest.", _audit),
+    Command(
+        "replay",
+        "Run it again from its recorded answers and sources, or with another model over the same sources.",
+        _replay,
+    ),
     Command("export", "Write a run that ended into a file.", _export),
     *STORE_COMMANDS,
     Command("config", "Print the composed plugins with the origin of each value.", _config),

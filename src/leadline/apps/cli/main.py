@@ -171,6 +171,24 @@ def _audit(given: Given) -> Exit:
     )
 
 
+def _replay(given: Given) -> Exit:
+    from leadline.apps.cli.replay import ReplayCommand, run_replay
+
+    return run_replay(
+        ReplayCommand(
+            id=given.id,
+            roles=given.roles,
+            method=given.method,
+            checks=given.checks,
+            as_json=given.as_json,
+            model=given.model,
+            base_url=given.base_url,
+            profile=given.profile,
+            patches=tuple(given.patch),
+        )
+    )
+
+
 def _export(given: Given) -> Exit:
     from leadline.apps.cli.stored import run_export
 
@@ -280,6 +298,7 @@ _WORK: Mapping[str, Callable[[Given], Exit]] = {
     "verify": _verify,
     "show": _show,
     "audit": _audit,
+    "replay": _replay,
     "export": _export,
     "sessions list": _sessions_list,
     "sessions search": _sessions_search,

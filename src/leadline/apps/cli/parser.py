@@ -35,6 +35,8 @@ class Given(Namespace):
     profile: str | None
     patch: list[Path]
     expect: str | None
+    roles: tuple[str, ...]
+    checks: tuple[str, ...]
     id: str
     report: bool
     file: Path
@@ -71,6 +73,18 @@ def text(word: str) -> str:
     except UnicodeEncodeError:
         return os.fsencode(word).decode("utf-8", "replace")
     return word
+
+
+def names(word: str) -> tuple[str, ...]:
+    """A word as names with commas between them.
+
+    Raises:
+        ArgumentTypeError: there is no name in it.
+    """
+    found = tuple(name.strip() for name in word.split(",") if name.strip())
+    if not found:
+        raise ArgumentTypeError("no name was given; write them with commas between: a,b")
+    return found
 
 
 def path(word: str) -> Path:
@@ -125,6 +139,8 @@ class Command:
     says: str
     """What it does, in a sentence."""
     options: Callable[[ArgumentParser], None]
+    over_store: bool = False
+    """Whether it works on what is stored alone, so that of a composition only patches matter to it."""
 
     def parser(self) -> Parser:
         """The parser of the command's own arguments."""
@@ -135,4 +151,18 @@ class Command:
             formatter_class=lambda prog: HelpFormatter(prog, max_help_position=30, width=100),
         )
         self.options(parser)
+        if self.over_store:
+            add_patches(parser)
         return parser
+
+
+def add_patches(parser: ArgumentParser) -> None:
+    """The option that changes the composition."""
+    parser.add_argument(
+        "--patch",
+        type=path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="YAML patch over the composition; repeatable",
+    )

@@ -1,0 +1,157 @@
+"""`leadline replay`: a run again from what was recorded, and what differs; or with another model, method or checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from leadline.apps.cli.exits import Exit, refusing
+from leadline.apps.cli.running import booted, run_stoppable
+from leadline.apps.cli.stopping import Stop
+from leadline.apps.cli.streams import document, say, visible
+from leadline.apps.sdk.app import Leadline
+from leadline.apps.sdk.composition import Options
+from leadline.apps.sdk.replaying import replay
+from leadline.core.llm.request import ModelRef
+from leadline.research.replay.player import AskedRequest, UnaskedRequest
+from leadline.research.replay.replay import Replayed, WhatIf
+
+_SHOWN = 20
+"""Requests that are told one by one; the rest are counted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayCommand:
+    """The command as it was typed; an option that was left out is None or empty."""
+
+    id: str
+    roles: tuple[str, ...]
+    method: str | None
+    checks: tuple[str, ...]
+    as_json: bool
+    model: str | None
+    base_url: str | None
+    profile: str | None
+    patches: tuple[Path, ...]
+
+
+def run_replay(command: ReplayCommand) -> Exit:
+    """Print what differs, or the report of the new run.
+
+    A replay proper ends with 0 where nothing differs and 1 where something does; a new run as `research` does.
+
+    Raises:
+        Quit: there is no such run, or it cannot be replayed; nothing was started.
+    """
+    with refusing():
+        what_if = WhatIf(
+            model=ModelRef.parse(command.model) if command.model else None,
+            roles=command.roles,
+            method=command.method,
+            checks=command.checks,
+        )
+    done = run_stoppable(lambda stop: _replay(command, what_if, stop))
+    if command.as_json:
+        document(msgspec.json.encode(_plain(done)))
+    elif done.run is None:
+        document(visible("\n".join(_told(done))))
+    elif done.result.report:
+        document(done.result.report)
+    return _ending(done)
+
+
+async def _replay(command: ReplayCommand, what_if: WhatIf, stop: Stop) -> Replayed:
+    options = Options(
+        profile=command.profile or "research",
+        patches=command.patches,
+        model=command.model,
+        base_url=command.base_url,
+    )
+    # The store alone is enough to read a recording: providers that cannot be used any more are in nobody's way.
+    async with booted(Leadline(profile="base")) as app:
+        with refusing():
+            run_id = await app.sessions.resolve(command.id)
+            return await replay(app.ctx, options, run_id, what_if)
+
+
+def _ending(done: Replayed) -> Exit:
+    if done.run is None:
+        return Exit.DONE if done.same else Exit.FAILED
+    result = done.result
+    if result.status != "completed":
+        say(f"leadline: {result.status}: {result.error or 'see the notes in the report'}")
+    say(f"What if: run {done.run} over the sources of run {done.id}; {_changed(done)}")
+    return Exit.FAILED if result.status == "failed" else Exit.DONE
+
+
+def _changed(done: Replayed) -> str:
+    lines = [line for line in done.report_diff.splitlines()[2:] if line.startswith(("+", "-"))]
+    return f"{len(lines)} lines of the report differ" if lines else "the report is the same"
+
+
+def _told(done: Replayed) -> Iterator[str]:
+    count = f"{len(done.asked)} request(s)"
+    if done.same:
+        yield f"{done.id}: the same report to the byte, from {count} answered as recorded"
+        return
+    same = "the same report" if done.same_report else "not the same report"
+    yield f"{done.id}: {same}; {len(done.differing)} of {count} differ"
+    yield from _some([line for one in done.differing for line in _request(one)], len(done.differing))
+    yield from _some([f"never asked for: {_unasked(one)}" for one in done.unasked], len(done.unasked))
+    was, now = done.recorded, done.result
+    if was.status != now.status or was.error != now.error:
+        yield f"status: recorded {was.status} ({was.error or 'no error'}), now {now.status} ({now.error or 'no error'})"
+    if done.report_diff:
+        yield ""
+        yield done.report_diff.rstrip("\n")
+
+
+def _request(asked: AskedRequest) -> Iterator[str]:
+    if asked.answered == "missing":
+        yield f"no answer is on record: {asked.place}"
+    for difference in asked.differences:
+        yield f"{asked.place}: {difference.part} differs"
+        yield from (f"    {line}" for line in difference.shown())
+
+
+def _unasked(one: UnaskedRequest) -> str:
+    named = f"{one.role} ({one.label})" if one.label else one.role
+    return f"{named}, turn {one.turn}, step {one.step}"
+
+
+def _some(lines: list[str], count: int) -> Iterator[str]:
+    """The lines of a few requests in full; of many what fits."""
+    shown = len(lines) if count <= _SHOWN else 10 * _SHOWN
+    yield from lines[:shown]
+    if len(lines) > shown:
+        yield f"{len(lines) - shown} more lines; --json has all of it"
+
+
+def _plain(done: Replayed) -> dict[str, object]:
+    return {
+        "id": done.id,
+        "run": done.run,
+        "same": done.same,
+        "same_report": done.same_report,
+        "requests": len(done.asked),
+        "differing": [{**_fields(one), "differences": one.differences} for one in done.differing],
+        "unasked": [_fields(one) for one in done.unasked],
+        "report_diff": done.report_diff,
+        "result": msgspec.Raw(done.result.to_json()),
+    }
+
+
+def _fields(one: AskedRequest | UnaskedRequest) -> dict[str, object]:
+    told: dict[str, object] = {
+        "role": one.role,
+        "label": one.label,
+        "session": one.session,
+        "turn": one.turn,
+        "step": one.step,
+    }
+    if isinstance(one, AskedRequest):
+        told |= {"attempt": one.attempt, "answered": one.answered}
+    return told
