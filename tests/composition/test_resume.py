@@ -14,7 +14,7 @@ from anyio.from_thread import start_blocking_portal
 from leadline.testing.provider_server.behaviours import Behaviour
 from leadline.testing.provider_server.server import ProviderServer, Received
 from tests.composition.cli import QUESTION, Command, run_id, started, until
-from tests.composition.conftest import HOTEL, FakeResearcher
+from tests.composition.conftest import HOTEL, FakeResearcher, call
 
 STALL = Behaviour("stall")
 UNREACHABLE = Behaviour("auth_error")
@@ -184,7 +184,7 @@ def test_what_was_quoted_stays_although_the_document_changed(
     assert resumed.out.decode() == whole
 
 
-def test_a_corpus_that_is_gone_is_told(command: Command, corpus: Path) -> None:
+def test_a_corpus_that_was_moved_is_asked_for(command: Command, corpus: Path) -> None:
     with served(Once(2, STALL)) as server:
         process = started("research", QUESTION, "--corpus", corpus, *at(server))
         run = run_id(until(process, "run "))
@@ -192,10 +192,13 @@ def test_a_corpus_that_is_gone_is_told(command: Command, corpus: Path) -> None:
             assert process.poll() is None
         process.kill()
         process.communicate()
-        corpus.rename(corpus.with_name("elsewhere"))
+        moved = corpus.rename(corpus.with_name("elsewhere"))
         refused = command("resume", run, *at(server))
+        resumed = command("resume", run, "--corpus", moved, *at(server))
     assert refused.code == 2
     assert str(corpus) in refused.complaint
+    assert "--corpus" in refused.complaint
+    assert resumed.code == 0, resumed.err
 
 
 def test_facts_of_a_run_that_a_power_cut_took_are_made_again(
@@ -216,3 +219,34 @@ def test_facts_of_a_run_that_a_power_cut_took_are_made_again(
         resumed = command("resume", run, *at(server))
     assert resumed.code == 0, resumed.err
     assert resumed.out.decode() == whole
+
+
+def test_an_agent_that_was_killed_in_its_research_goes_on_with_that_research(
+    command: Command, corpus: Path
+) -> None:
+    agent = AgentThatResearches()
+    with served(Once(4, STALL, agent)) as server:
+        process = started("agent", QUESTION, "--corpus", corpus, *at(server))
+        while len(server.requests) < 4:
+            assert process.poll() is None
+        process.kill()
+        process.communicate()
+        (session,) = command("sessions", "list", "--json", "--kind", "agent").json
+        resumed = command("resume", session["id"], "--corpus", corpus, *at(server))
+        (run,) = command("runs", "list", "--json", "--children").json
+    assert resumed.code == 0, resumed.err
+    assert resumed.out.decode().strip() == "It is told above."
+    assert run["status"] == "completed"
+    assert len(server.requests) == REQUESTS + 2 + 1
+    assert max(keys(server).values()) == 2
+
+
+class AgentThatResearches(FakeResearcher):
+    """Has the question researched, then says one sentence."""
+
+    def __call__(self, request: Received) -> Behaviour:
+        if "deep_research" not in request.tools:
+            return super().__call__(request)
+        if any(message["role"] == "tool" for message in request.messages):
+            return Behaviour("success", text="It is told above.")
+        return call("deep_research", {"question": QUESTION})

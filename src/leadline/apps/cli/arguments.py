@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from leadline.apps.cli.parser import Command, names, path, text
+from leadline.apps.cli.parser import Command, add_patches, names, path, text
 from leadline.apps.cli.store_arguments import STORE_COMMANDS
 
 
@@ -49,6 +49,9 @@ def _resume(parser: ArgumentParser) -> None:
         type=text,
         metavar="TASK",
         help="what an agent should do next; without it, it goes on",
+    )
+    _corpus(
+        parser, "where the corpus of a run is now, or what an agent's deep_research may search; repeatable"
     )
     _files(parser)
     _as_json(parser)
@@ -162,14 +165,7 @@ def _profile(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="composition to start from: base, headless, research, or a YAML file",
     )
-    add(
-        "--patch",
-        type=path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="YAML patch over it; repeatable",
-    )
+    add_patches(parser)
 
 
 COMMANDS = (
@@ -181,14 +177,14 @@ COMMANDS = (
         _resume,
     ),
     Command("verify", "Check a bundle offline: every byte, every quote, every deterministic check.", _verify),
-    Command("show", "Print the transcript of a session, or the report of a run.", _show),
+    Command("show", "Print the transcript of a session, or the report of a run.", _show, over_store=True),
     Command("audit", "Prove from the log what was sent to a model: every request, digest by digest.", _audit),
     Command(
         "replay",
         "Run it again from its recorded answers and sources, or with another model over the same sources.",
         _replay,
     ),
-    Command("export", "Write a run that ended into a file.", _export),
+    Command("export", "Write a run that ended into a file.", _export, over_store=True),
     *STORE_COMMANDS,
     Command("config", "Print the composed plugins with the origin of each value.", _config),
     Command("doctor", "Say what works here and what is missing, one line each.", _doctor),

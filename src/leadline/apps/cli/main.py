@@ -69,7 +69,13 @@ def _run(arguments: Sequence[str]) -> int:
     if any(word in ("-h", "--help") for word in rest[: rest.index("--") if "--" in rest else None]):
         document(parser.format_help())
         return Exit.DONE
-    return _WORK[command.name](parser.given(rest))
+    given = parser.given(rest)
+    if not command.over_store:
+        return _WORK[command.name](given)
+    from leadline.apps.cli.running import patched
+
+    with patched(given.patch):
+        return _WORK[command.name](given)
 
 
 def _command(name: str) -> Command:
@@ -133,6 +139,7 @@ def _resume(given: Given) -> Exit:
         ResumeCommand(
             id=given.id,
             task=" ".join(given.task),
+            corpus=tuple(given.corpus),
             output=given.output,
             bundle=given.bundle_to,
             as_json=given.as_json,

@@ -22,6 +22,7 @@ class ResumeCommand:
 
     id: str
     task: str
+    corpus: tuple[Path, ...]
     output: Path | None
     bundle: Path | None
     as_json: bool
@@ -51,6 +52,7 @@ async def _resume(command: ResumeCommand, files: Files, stop: Stop) -> Outcome |
         patches=command.patches,
         model=command.model,
         base_url=command.base_url,
+        corpus=command.corpus,
     )
     async with booted(app):
         with refusing():
@@ -67,7 +69,7 @@ async def _run(app: Leadline, command: ResumeCommand, files: Files, stop: Stop) 
         raise Quit(Exit.USAGE, f"run {command.id} goes on with its own question; a task is for agents")
     with open_progress() as progress:
         with refusing():
-            run = await app.resume_research(command.id, progress=progress.indexing)
+            run = await app.resume_research(command.id, corpus=command.corpus, progress=progress.indexing)
         resumed = run.ledger.resumed[-1]
         _tell_in_flight(resumed)
         return await see_through(app, run, progress, files, stop)

@@ -225,11 +225,18 @@ class Leadline:
         execution = Execution(progress=options.get("progress"))
         return await self.ctx.get(ResearchEngine).start(request, execution)
 
-    async def resume_research(self, run_id: str, *, progress: Progress | None = None) -> ResearchRun:
+    async def resume_research(
+        self, run_id: str, *, corpus: Sequence[str | Path] = (), progress: Progress | None = None
+    ) -> ResearchRun:
         """Go on with a run that was interrupted, cancelled or failed; use it as one of `start_research`.
 
         What its log has is not asked again. Model calls that were in flight are sent again under the same
         idempotency key; `run.ledger.resumed[-1].in_flight` lists them.
+
+        Args:
+            run_id: its id, or the beginning of it.
+            corpus: where the corpus is now; empty: where it was.
+            progress: told how far reading the corpus has got.
 
         Raises:
             SessionNotFound, AmbiguousId, NotResumable: there is nothing to go on with.
@@ -237,9 +244,11 @@ class Leadline:
             LeadlineError: its model, method or corpus is not there. Nothing was started.
         """
         from leadline.research.engine.engine import Execution, ResearchEngine
+        from leadline.research.request import existing
 
         found = await self.sessions.resolve(run_id)
-        return await self.ctx.get(ResearchEngine).resume(found, Execution(progress=progress))
+        execution = Execution(progress=progress, paths=tuple(existing(path) for path in corpus))
+        return await self.ctx.get(ResearchEngine).resume(found, execution)
 
     async def replay(
         self,

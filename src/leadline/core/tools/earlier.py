@@ -29,7 +29,9 @@ class EarlierCall:
     """What it came to; None where the process died before that was logged."""
 
     def repeatable(self, tool: Tool | None) -> bool:
-        """Whether doing it again does no harm: it read at most, then and by what `tool` declares now."""
+        """Whether doing it again does no harm: `tool` says so, or it read at most, then and by what is declared now."""
+        if tool is not None and tool.idempotent:
+            return True
         return self.side_effects <= READS and (tool is None or not tool.changes_the_world)
 
 

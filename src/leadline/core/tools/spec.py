@@ -83,6 +83,10 @@ class Tool:
     attempts: int = 1
     """How often the body is tried while it raises; more than once only without `writes`."""
 
+    idempotent: bool = False
+    """Whether the body may be run again for a call that a process which died had started: it finds by
+    `ToolInvocation.repeated` and the ids what it did, and does nothing twice. A tool that only reads always may be."""
+
     result: type[BaseModel] | JsonObject | None = None
     """The shape of a success's value, checked if given."""
 

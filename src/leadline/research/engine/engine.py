@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from leadline.capabilities.corpus.seam import Corpora, Corpus, Progress
+from leadline.capabilities.corpus.seam import Corpora, Corpus, CorpusUnavailable, Progress
 from leadline.capabilities.corpus.tools.tools import corpus_tools
 from leadline.core.agent.agent import Agent
 from leadline.core.agent.agents import Agents
@@ -30,7 +30,14 @@ from leadline.orchestration.subagent.seam import Subagents
 from leadline.research.engine.children import Children
 from leadline.research.engine.config import EngineConfig
 from leadline.research.engine.finish import Finisher
-from leadline.research.engine.interrupted import RUN_KIND, Placed, calls_in_flight, interrupted
+from leadline.research.engine.interrupted import (
+    RUN_KIND,
+    Interrupted,
+    NotResumable,
+    Placed,
+    calls_in_flight,
+    interrupted,
+)
 from leadline.research.engine.listing import store_listing
 from leadline.research.engine.run import ResearchRun, RunParts
 from leadline.research.engine.warmup import warm_up
@@ -57,6 +64,8 @@ class Execution:
     """The tool call of that agent which the run answers."""
     progress: Progress | None = None
     """Told how far reading the corpus has got."""
+    paths: tuple[Path, ...] = ()
+    """Where the corpus of a run that is taken up is now; empty: where it was."""
     corpus: Corpus | None = None
     """A corpus that is open already, in the place of the paths of the request; the run closes it."""
     seed: str | None = None
@@ -115,9 +124,8 @@ class ResearchEngine(Service, key="research"):
 
         Raises:
             SessionNotFound: there is none.
-            NotResumable: it is no run, was never started, or is complete.
+            NotResumable: it is no run, was never started, is complete, or its corpus is not where it was.
             SessionLocked: another process is at work on it.
-            CorpusUnavailable, RequestRefused: its corpus is not where it was.
             as `start`.
         """
         execution = execution or Execution()
@@ -126,7 +134,7 @@ class ResearchEngine(Service, key="research"):
         method = self._ctx.get(Methods).get(before.started.method)
         _, model = self._ctx.get(Models).resolve(before.model)
         self._ctx.spawn(warm_up, name="warm up")
-        corpus = execution.corpus or await self._open(before.request.corpus, execution)
+        corpus = execution.corpus or await self._found_again(run_id, before, execution)
         async with AsyncExitStack() as unwind:
             unwind.callback(corpus.close)
             spec = _coordinator(before.request, model, execution.parent)
@@ -141,6 +149,14 @@ class ResearchEngine(Service, key="research"):
             run = self._assemble(before.request, method, corpus, coordinator, record, execution)
             unwind.pop_all()
         return await self._published(run)
+
+    async def _found_again(self, run_id: str, before: Interrupted, execution: Execution) -> Corpus:
+        try:
+            return await self._open(execution.paths or before.request.corpus, execution)
+        except (CorpusUnavailable, RequestRefused) as error:
+            raise NotResumable(
+                f"run {run_id}: {error} If it was moved: leadline resume {run_id} --corpus PATH"
+            ) from error
 
     async def _published(self, run: ResearchRun) -> ResearchRun:
         self._runs[run.id] = run

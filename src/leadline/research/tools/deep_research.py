@@ -85,6 +85,7 @@ def deep_research_tool(ctx: Context, config: Config) -> Tool:
         parameters=DeepResearch,
         execute=execute,
         side_effects=frozenset({"reads", "network"}),
+        idempotent=True,
     )
 
 
