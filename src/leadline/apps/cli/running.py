@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextvars import ContextVar
+from pathlib import Path
 from typing import TypeVar
 
 import anyio
@@ -14,6 +16,18 @@ from leadline.apps.cli.streams import reports_held
 from leadline.apps.sdk.app import Leadline
 
 T = TypeVar("T")
+
+_patches: ContextVar[tuple[Path, ...]] = ContextVar("patches", default=())
+
+
+@contextmanager
+def patched(patches: Sequence[Path]) -> Generator[None]:
+    """Within the block, what is stored is looked for where the patches say."""
+    token = _patches.set(tuple(patches))
+    try:
+        yield
+    finally:
+        _patches.reset(token)
 
 
 def run_stoppable(work: Callable[[Stop], Awaitable[T]]) -> T:
@@ -32,8 +46,12 @@ def from_store(work: Callable[[Leadline], Awaitable[T]], *, refuse: bool = True)
         Quit: the program does not start, or `work` was refused.
     """
 
+    patches = _patches.get()
+
     async def run() -> T:
-        async with booted(Leadline(profile="base")) as app:
+        # A patch may speak of every row that ships; without one, less is enough and starts sooner.
+        profile = "research" if patches else "base"
+        async with booted(Leadline(profile=profile, patches=patches)) as app:
             with refusing() if refuse else nullcontext():
                 return await work(app)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
+from dataclasses import replace
 
 from leadline.apps.cli.parser import Command, path, text
 from leadline.apps.cli.times import age, moment
@@ -160,7 +161,7 @@ def _amount(word: str) -> float:
     return number
 
 
-STORE_COMMANDS = (
+_COMMANDS = (
     Command("sessions list", "List what is stored, newest first.", _listed),
     Command("sessions search", "Find words in titles, questions, reports, quotes and transcripts.", _search),
     Command("sessions show", "Print the transcript of a session, or the report of a run.", _show),
@@ -179,3 +180,5 @@ STORE_COMMANDS = (
     Command("runs export", "Write a run into a file, in the form that its name asks for.", _run_export),
     Command("runs delete", "Delete runs, with all that they started.", _delete),
 )
+
+STORE_COMMANDS = tuple(replace(command, over_store=True) for command in _COMMANDS)
