@@ -1,0 +1,34 @@
+"""Provides Retention over the stores of sessions and blobs that are mounted."""
+
+from __future__ import annotations
+
+from leadline.capabilities.retention.providers.stored import StoredRetention
+from leadline.capabilities.retention.seam import Retention
+from leadline.core.clock import Clock
+from leadline.core.home import Home
+from leadline.core.ids import Ids
+from leadline.core.session.blobs import Blobs
+from leadline.core.session.store import SessionStore
+from leadline.kernel.context import Context
+from leadline.kernel.plugin import Plugin
+
+
+async def _apply(ctx: Context, config: None) -> None:
+    retention = StoredRetention(
+        ctx.get(SessionStore),
+        ctx.get(Blobs),
+        ctx.get(Home),
+        clock=ctx.get(Clock),
+        ids=ctx.get(Ids),
+        notice=ctx.notice,
+    )
+    ctx.provide(Retention, retention)
+
+
+plugin: Plugin[None] = Plugin(
+    "retention",
+    _apply,
+    needs=(SessionStore, Blobs, Home, Clock, Ids),
+    provides=(Retention,),
+)
+"""Export, import, delete, archive, prune, collect."""
