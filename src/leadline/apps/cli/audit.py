@@ -64,7 +64,7 @@ async def _audit(command: AuditCommand) -> tuple[list[SessionAudit], list[str]]:
         found: list[SessionAudit] = []
         missing: list[str] = []
         with refusing():
-            line = await _line(store, command.id)
+            line = await _line(store, await app.sessions.resolve(command.id))
         for session_id in line:
             session = await store.read(session_id)
             found.append(audit(session, models))
@@ -73,7 +73,7 @@ async def _audit(command: AuditCommand) -> tuple[list[SessionAudit], list[str]]:
 
 
 async def _line(store: SessionStore, session_id: str) -> Sequence[str]:
-    """The session and all that descend from it, parents before children.
+    """The session and all that it started, parents before children; a fork is nobody's child.
 
     Raises:
         SessionNotFound: there is no session of that id.
@@ -81,7 +81,7 @@ async def _line(store: SessionStore, session_id: str) -> Sequence[str]:
     await store.read(session_id)
     children: dict[str, list[str]] = {}
     for entry in await store.list():
-        if entry.parent is not None:
+        if entry.parent is not None and entry.depth:
             children.setdefault(entry.parent, []).append(entry.id)
     line = [session_id]
     for one in line:
