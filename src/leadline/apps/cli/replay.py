@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +17,7 @@ from leadline.apps.sdk.replaying import replay
 from leadline.core.llm.request import ModelRef
 from leadline.research.replay.player import AskedRequest, UnaskedRequest
 from leadline.research.replay.replay import Replayed, WhatIf
-
-_SHOWN = 20
-"""Requests that are told one by one; the rest are counted."""
+from leadline.research.replay.told import told
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +54,7 @@ def run_replay(command: ReplayCommand) -> Exit:
     if command.as_json:
         document(msgspec.json.encode(_plain(done)))
     elif done.run is None:
-        document(visible("\n".join(_told(done))))
+        document(visible("\n".join(told(done))))
     elif done.result.report:
         document(done.result.report)
     return _ending(done)
@@ -90,44 +87,6 @@ def _ending(done: Replayed) -> Exit:
 def _changed(done: Replayed) -> str:
     lines = [line for line in done.report_diff.splitlines()[2:] if line.startswith(("+", "-"))]
     return f"{len(lines)} lines of the report differ" if lines else "the report is the same"
-
-
-def _told(done: Replayed) -> Iterator[str]:
-    count = f"{len(done.asked)} request(s)"
-    if done.same:
-        yield f"{done.id}: the same report to the byte, from {count} answered as recorded"
-        return
-    same = "the same report" if done.same_report else "not the same report"
-    yield f"{done.id}: {same}; {len(done.differing)} of {count} differ"
-    yield from _some([line for one in done.differing for line in _request(one)], len(done.differing))
-    yield from _some([f"never asked for: {_unasked(one)}" for one in done.unasked], len(done.unasked))
-    was, now = done.recorded, done.result
-    if was.status != now.status or was.error != now.error:
-        yield f"status: recorded {was.status} ({was.error or 'no error'}), now {now.status} ({now.error or 'no error'})"
-    if done.report_diff:
-        yield ""
-        yield done.report_diff.rstrip("\n")
-
-
-def _request(asked: AskedRequest) -> Iterator[str]:
-    if asked.answered == "missing":
-        yield f"no answer is on record: {asked.place}"
-    for difference in asked.differences:
-        yield f"{asked.place}: {difference.part} differs"
-        yield from (f"    {line}" for line in difference.shown())
-
-
-def _unasked(one: UnaskedRequest) -> str:
-    named = f"{one.role} ({one.label})" if one.label else one.role
-    return f"{named}, turn {one.turn}, step {one.step}"
-
-
-def _some(lines: list[str], count: int) -> Iterator[str]:
-    """The lines of a few requests in full; of many what fits."""
-    shown = len(lines) if count <= _SHOWN else 10 * _SHOWN
-    yield from lines[:shown]
-    if len(lines) > shown:
-        yield f"{len(lines) - shown} more lines; --json has all of it"
 
 
 def _plain(done: Replayed) -> dict[str, object]:

@@ -66,9 +66,7 @@ class AskedRequest:
     @property
     def place(self) -> str:
         """Which request it is, for a person."""
-        named = f"{self.role} ({self.label})" if self.label else self.role
-        tried = f", attempt {self.attempt}" if self.attempt > 1 else ""
-        return f"{named}, turn {self.turn}, step {self.step}{tried}"
+        return _place(self) + (f", attempt {self.attempt}" if self.attempt > 1 else "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +78,16 @@ class UnaskedRequest:
     session: str
     turn: int | None
     step: int | None
+
+    @property
+    def place(self) -> str:
+        """Which request it is, for a person."""
+        return _place(self)
+
+
+def _place(one: AskedRequest | UnaskedRequest) -> str:
+    named = f"{one.role} ({one.label})" if one.label else one.role
+    return f"{named}, turn {one.turn}, step {one.step}"
 
 
 class Player:
