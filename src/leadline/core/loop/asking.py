@@ -117,10 +117,20 @@ class Asking:
             if outcome == "anew":
                 ready = await self._prepare()
 
+    def given_up(self, cut: CutStep) -> End | None:
+        """The turn's end where the step was closed upon a failure that nothing was to be done about."""
+        failure = cut.ended.failure if cut.ended is not None and cut.retry is None else None
+        if failure is None:
+            return None
+        decision = self._loop.retry.decide(cut.failures, failure, cut.waited)
+        return End("error", failure=failure if isinstance(decision, Delay) else decision.failure)
+
     async def _after(self, cut: CutStep, tries: _Tries) -> End | None:
         """What is left to do about the end of an earlier request; the turn's end where nothing is."""
-        if cut.due is not None:
-            await self._loop.clock.sleep(min(max(0.0, cut.due - self._loop.clock.now()), cut.waited))
+        if cut.retry is not None:
+            decided, delay = cut.retry
+            # What has passed of the wait has passed; a clock that was set back makes it no longer.
+            await self._loop.clock.sleep(min(max(0.0, decided + delay - self._loop.clock.now()), delay))
         elif cut.ended is not None and cut.ended.failure is not None:
             outcome = await self._failed(tries, cut.ended.failure)
             return outcome if isinstance(outcome, End) else None

@@ -53,8 +53,8 @@ class CutStep:
     """Its latest request."""
     ended: RequestEnded | None = None
     """The end of that request; None while it was in flight, or was answered."""
-    due: float | None = None
-    """When that request was to be tried again, in seconds since 1970; None where no retry was decided."""
+    retry: tuple[float, float] | None = None
+    """The wait before the next attempt: when it was decided, in seconds since 1970, and how long; None: it was not."""
     failures: int = 0
     """How many of its requests failed."""
     waited: float = 0.0
@@ -181,7 +181,7 @@ class _Fold:
 
     def _sent(self, event: RequestSent) -> None:
         step = self.cut.step
-        step.sent, step.ended, step.due = event, None, None
+        step.sent, step.ended, step.retry = event, None, None
 
     def _ended(self, event: RequestEnded) -> None:
         self.cut.step.ended = event
@@ -189,7 +189,7 @@ class _Fold:
         self.cut.tokens += (event.usage and event.usage.total) or 0
 
     def _retry(self, event: LlmRetry) -> None:
-        self.cut.step.due = self._now + event.delay_s
+        self.cut.step.retry = (self._now, event.delay_s)
         self.cut.step.waited += event.delay_s
 
     def _said(self, event: AssistantSaid) -> None:

@@ -53,7 +53,12 @@ class Loop(Driver):
         if thread is None:
             thread = self._threads[agent] = Thread(agent, self.prompt, self.tools)
         cut = cut_turn(agent.session) if proceed else None
-        await Turn(self, agent, thread, abort, cut).run(proceed=proceed)
+        try:
+            await Turn(self, agent, thread, abort, cut).run(proceed=proceed)
+        except BaseException:
+            # What the thread takes for logged may not be: it is read from the log again.
+            self._threads.pop(agent, None)
+            raise
 
     def heard(self, signal: type[object]) -> bool:
         """Whether anyone at all listens to a signal; what nobody hears is not made."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from leadline.core.session.errors import SessionWriteFailed
 from leadline.core.session.events import StepEnd, StepStart, TurnEnd
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from leadline.core.agent.inbox import Inbox
     from leadline.core.session.events import Event
     from leadline.core.session.log import Session
@@ -28,9 +32,22 @@ class Record:
         self._held: list[Event] = []
 
     def write(self, *events: Event) -> None:
-        """Log what is held and then `events`, in one go."""
+        """Log what is held and then `events`, in one go.
+
+        Raises:
+            SessionWriteFailed: the disk refused; what was held is held still, for the next time.
+        """
         held, self._held = self._held, []
-        self.session.append_all([*held, *events])
+        with self._kept(held):
+            self.session.append_all([*held, *events])
+
+    @contextmanager
+    def _kept(self, held: list[Event]) -> Generator[None]:
+        try:
+            yield
+        except SessionWriteFailed:
+            self._held = held
+            raise
 
     def hold(self, event: Event) -> None:
         """Log `event` with whatever is written next."""
@@ -48,7 +65,8 @@ class Record:
         start = StepStart(turn=self.turn, step=self.step)
         if entering:
             held, self._held = self._held, []
-            inbox.enter([*held, start, *entering])
+            with self._kept([*held, start]):
+                inbox.enter([*held, start, *entering])
         else:
             self.hold(start)
 
@@ -56,7 +74,8 @@ class Record:
         """Into the step that is open: what had not entered when the process died."""
         if entering:
             held, self._held = self._held, []
-            inbox.enter([*held, *entering])
+            with self._kept(held):
+                inbox.enter([*held, *entering])
 
     def end_step(self) -> None:
         """Close the step."""

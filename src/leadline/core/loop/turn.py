@@ -274,8 +274,7 @@ class Turn:
         step = cut.step
         if step.said is not None:
             return await self._used(cut.spoken[-1], step)
-        failure = step.ended.failure if step.ended is not None and step.due is None else None
-        return False if failure is None else End("error", failure=failure)
+        return self._asking.given_up(step) or False
 
     async def _open_step(self, cut: CutTurn) -> End | bool:
         step = cut.step
