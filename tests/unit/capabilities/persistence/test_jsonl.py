@@ -50,7 +50,9 @@ async def filled(root: Path, session_id: str = "s-1", events: list[Event] | None
 
 
 def listing(root: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in root.iterdir() if path.is_file() and path.suffix != ".lock"}
+    return {
+        path.name: path.read_bytes() for path in root.iterdir() if path.is_file() and path.suffix != ".lock"
+    }
 
 
 # --- the format --------------------------------------------------------------------------------------------
@@ -489,15 +491,30 @@ async def test_a_disk_that_does_not_keep_its_promise_is_told(
 ) -> None:
     session = await store_in(tmp_path).create(header())
     await session.sync()
+    start = (tmp_path / "s-1.jsonl").stat().st_size
+    session.append(Noted(text="x"))
+    content = (tmp_path / "s-1.jsonl").read_bytes()
+    written: list[tuple[bytes, int]] = []
+    pwrite = os.pwrite
 
     def no_sync(fd: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
+    def noted(fd: int, data: bytes, at: int) -> int:
+        written.append((data, at))
+        return pwrite(fd, data, at)
+
     with monkeypatch.context() as patch:
         patch.setattr(log_file.os, "fdatasync", no_sync)
-        with pytest.raises(SessionWriteFailed, match="does not promise"):
-            await session.sync()
-    await session.sync()
+        for _ in range(2):
+            with pytest.raises(SessionWriteFailed, match="does not promise"):
+                await session.sync()
+    with monkeypatch.context() as patch:
+        patch.setattr(log_file.os, "pwrite", noted)
+        await session.sync()
+        await session.sync()
+    assert written == [(content[start:], start)], "the system forgot that they were still to be kept"
+    assert (tmp_path / "s-1.jsonl").read_bytes() == content
     await session.close()
 
 

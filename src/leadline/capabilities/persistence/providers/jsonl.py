@@ -28,11 +28,10 @@ from leadline.capabilities.persistence.providers.log_file import (
     open_log,
     publish,
     publish_file,
-    sync_directory,
 )
 from leadline.capabilities.persistence.providers.moved import check_names, readable_in, tell_moved
 from leadline.capabilities.persistence.providers.session_files import SessionFiles, new_file
-from leadline.capabilities.persistence.providers.syncing import Syncing
+from leadline.capabilities.persistence.providers.syncing import Syncing, sync_directory
 from leadline.core.clock import Clock
 from leadline.core.config import ConfigParser
 from leadline.core.home import Home

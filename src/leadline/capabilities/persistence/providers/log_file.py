@@ -14,11 +14,12 @@ import anyio
 from anyio import to_thread
 
 from leadline.capabilities.persistence.providers.lease import Lease
-from leadline.capabilities.persistence.providers.syncing import Syncing
+from leadline.capabilities.persistence.providers.syncing import Syncing, sync_directory
 from leadline.core.session.errors import SessionExists, SessionWriteFailed, StaleLease
 from leadline.core.session.events import DamageMoved
 from leadline.core.session.load import Loaded
 
+_CHUNK = 1 << 20
 _RETRY = "free space or mend the disk, then try again; nothing of it was kept"
 
 
@@ -35,13 +36,15 @@ class LogFile:
         self._end = end
         self._lease = lease
         self._torn = False
-        self._directory_synced = False
+        self._synced = -1
+        self._doubtful = False
         self._turn = anyio.Lock()
         self._syncing = syncing or Syncing()
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         except OSError as error:
             raise SessionWriteFailed(str(path), error.strerror or str(error), "make it writable") from error
+        self._number = self._syncing.named()
 
     @property
     def where(self) -> str:
@@ -85,21 +88,37 @@ class LogFile:
         self._torn = False
 
     async def sync(self) -> None:
-        """As `Sink.sync`: in a worker thread, so that many sessions can sync at once."""
+        """As `Sink.sync`: together with other files of the store, in worker threads."""
         async with self._turn:
-            if self._fd < 0:
+            end = self._end
+            if self._fd < 0 or end == self._synced:
                 return
             try:
+                if self._doubtful:
+                    await to_thread.run_sync(self._write_anew, max(0, self._synced), end)
+                    self._doubtful = False
                 await self._syncing.sync(self._fd)
-                if not self._directory_synced:
-                    await to_thread.run_sync(sync_place, self._path.parent)
-                    self._directory_synced = True
+                await self._syncing.names(self._path.parent, self._number)
             except OSError as error:
+                self._doubtful = True
                 raise SessionWriteFailed(
                     str(self._path),
                     f"the disk does not promise to keep it: {error.strerror}",
                     "check the disk, then try again",
                 ) from error
+            self._synced = end
+
+    def _write_anew(self, start: int, end: int) -> None:
+        """Write the bytes from `start` to `end` over themselves: a disk that failed to keep them is asked anew.
+
+        The system forgets after a failed sync that they are still to be written, and would call the next one done.
+        """
+        fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            while start < end and (chunk := os.pread(fd, min(_CHUNK, end - start), start)):
+                start += os.pwrite(fd, chunk, start)
+        finally:
+            os.close(fd)
 
     async def close(self) -> None:
         """As `Sink.close`; waits for a sync in flight."""
@@ -217,25 +236,3 @@ def _copy_beside(path: Path, file: BinaryIO, digest: str) -> Path:
         os.fsync(copy.fileno())
     sync_directory(path.parent)
     return beside
-
-
-def sync_place(path: Path) -> None:
-    """Make the names in a directory survive a power cut, and the names of the directories that lead to it.
-
-    Three levels up: a fresh home is as new as its logs. Where nothing changed, a sync costs next to nothing.
-    """
-    sync_directory(path)
-    for above in [*path.absolute().parents][:3]:
-        try:
-            sync_directory(above)
-        except PermissionError:
-            return  # made by somebody else, and not now
-
-
-def sync_directory(path: Path) -> None:
-    """Make the names in a directory survive a power cut."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

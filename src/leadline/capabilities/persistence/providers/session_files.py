@@ -23,8 +23,8 @@ from leadline.capabilities.persistence.providers.log_file import (
     next_damaged,
     open_log,
     publish_file,
-    sync_directory,
 )
+from leadline.capabilities.persistence.providers.syncing import sync_directory
 from leadline.core.session.errors import SessionUnreadable, SessionWriteFailed
 from leadline.core.session.events import DamageMoved
 from leadline.core.session.registry import EventTypes
