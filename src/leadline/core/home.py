@@ -50,6 +50,11 @@ class Home(Service, key="home"):
         """Indexes of folders that were searched; each can be rebuilt."""
         return self.path / "corpora"
 
+    @property
+    def index(self) -> Path:
+        """The index over all sessions; it can be rebuilt."""
+        return self.path / "index.sqlite"
+
     def make(self, *parts: str) -> Path:
         """A directory below home, created together with those above it, each with mode 0700.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from leadline.core.session.codec import Logged
@@ -18,11 +19,12 @@ class EventTypes(Service, key="events"):
 
     def __init__(self, kinds: Iterable[type[Event]] = ()) -> None:
         self._kinds: dict[str, type[Event]] = {}
+        self._uses: Counter[str] = Counter()
         for kind in (*CORE_EVENTS, *kinds):
             self._add(kind)
 
     def register(self, ctx: Context, *kinds: type[Event]) -> None:
-        """Understand `kinds` for as long as the owner of `ctx` lives.
+        """Understand `kinds` for as long as the owner of `ctx` lives, or another who registered them.
 
         Raises:
             DuplicateName: another class has the type name.
@@ -42,9 +44,12 @@ class EventTypes(Service, key="events"):
                 f"event type {kind.TYPE!r} is already {present.__module__}.{present.__name__}; "
                 f"{kind.__module__}.{kind.__name__} needs a name of its own"
             )
+        self._uses[kind.TYPE] += 1
 
     def _remove(self, kind: type[Event]) -> None:
-        self._kinds.pop(kind.TYPE, None)
+        self._uses[kind.TYPE] -= 1
+        if not self._uses[kind.TYPE]:
+            del self._uses[kind.TYPE], self._kinds[kind.TYPE]
 
     def __iter__(self) -> Iterator[type[Event]]:
         return iter(tuple(self._kinds.values()))

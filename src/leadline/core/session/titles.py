@@ -43,9 +43,14 @@ class Titles(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the header calls it."""
 
     @property
+    def given(self) -> str:
+        """The title that holds of those that were given; empty where none was."""
+        return self.user or self.model or self.first
+
+    @property
     def title(self) -> str:
         """The title that holds; empty where there is nothing to make one of."""
-        return self.user or self.model or self.first or cut_title(self.words) or cut_title(self.label)
+        return self.given or cut_title(self.words) or cut_title(self.label)
 
 
 def cut_title(text: str, width: int = MAX_TITLE) -> str:

@@ -1,0 +1,41 @@
+"""Mounts the index over all sessions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from leadline.capabilities.session_index.providers.local import LocalIndex
+from leadline.capabilities.session_index.seam import SessionIndex
+from leadline.core.config import ConfigParser
+from leadline.core.home import Home
+from leadline.core.session.projection import Projections
+from leadline.core.session.store import SessionStore
+from leadline.kernel.context import Context
+from leadline.kernel.plugin import Plugin
+
+
+class SessionIndexConfig(BaseModel):
+    """Where the index is kept."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    path: Path | None = None
+    """The file; without it `index.sqlite` in the home directory. It can be deleted at any time."""
+
+
+async def _apply(ctx: Context, config: SessionIndexConfig) -> None:
+    path = config.path.expanduser() if config.path else ctx.get(Home).index
+    index = LocalIndex(ctx.get(SessionStore), path, ctx.get(Projections), ctx.report)
+    ctx.defer("index of sessions", index.close)
+    ctx.provide(SessionIndex, index)
+
+
+plugin: Plugin[SessionIndexConfig] = Plugin(
+    "session-index",
+    _apply,
+    config=ConfigParser(SessionIndexConfig),
+    needs=(Home, SessionStore, Projections),
+    provides=(SessionIndex,),
+)
