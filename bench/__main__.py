@@ -32,6 +32,7 @@ SUITES = (
     "session_append",
     "corpus",
     "research_cold",
+    "resume",
 )
 RESULTS = Path(__file__).parent / "results.json"
 
