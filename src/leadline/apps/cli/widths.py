@@ -62,7 +62,7 @@ class Column:
     """Which columns a narrow terminal loses: those with the highest number first; 0 is kept."""
 
 
-def table(columns: Sequence[Column], width: int | None, least: int = 24) -> str:
+def table(columns: Sequence[Column], width: int | None, least: int = 16) -> str:
     """The columns as lines with a head. Where `width` is given, nothing is wider.
 
     The last column is shortened to fit. Before it has less than `least`, others are left out.
