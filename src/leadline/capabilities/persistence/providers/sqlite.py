@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -28,6 +28,8 @@ from leadline.capabilities.persistence.providers.sqlite_listing import (
     entry_of,
     every,
     find,
+    find_bare,
+    ids,
     salvaged,
 )
 from leadline.capabilities.persistence.providers.sqlite_log import (
@@ -180,17 +182,27 @@ class SqliteSessions(SessionStore):
         return reader, loaded
 
     def _load_what_is_left(self, session_id: str, error: DatabaseUnusable) -> Loaded:
-        """The log from its own rows, where the database is too damaged to say what sessions it has."""
+        """The log, as far as its own rows can be read, where the tables do not lead to it any more."""
         loaded = Loaded()
-        try:
-            with self._database.reading() as connection:
-                for row in salvaged(connection):
-                    if row.id == session_id:
-                        _, loaded = self._load(connection, row)
-        except DatabaseUnusable:
-            pass  # what is told below is reason enough
+        for rows in (self._bare, self._salvaged):
+            found = next((row for row in rows(session_id) if row.id == session_id), None)
+            if found is not None:
+                with suppress(DatabaseUnusable), self._database.reading() as connection:
+                    _, loaded = self._load(connection, found)
+                    break
         loaded.problems.append(Problem(0, str(error)))
         return loaded
+
+    def _bare(self, session_id: str) -> list[Row]:
+        with suppress(DatabaseUnusable), self._database.reading() as connection:
+            found = find_bare(connection, session_id)
+            return [found] if found else []
+        return []
+
+    def _salvaged(self, session_id: str = "") -> list[Row]:
+        with suppress(DatabaseUnusable), self._database.reading() as connection:
+            return salvaged(connection)
+        return []
 
     def _tell_moved(self, loaded: Loaded, beside: Mapping[str, bytes]) -> None:
         tell_moved(loaded, self._types)
@@ -212,15 +224,29 @@ class SqliteSessions(SessionStore):
         return sorted(entries, key=lambda one: (one.status == "unreadable", one.created, one.id))
 
     def _list_what_is_left(self, error: DatabaseUnusable) -> list[SessionEntry]:
+        """One entry for each session that is told of anywhere, and one for the database itself."""
         path = self._database.path
-        entries = [SessionEntry(id=path.name, status="unreadable", path=str(path), reason=error.reason)]
-        try:
+        told: dict[str, SessionEntry] = {}
+        with suppress(DatabaseUnusable):
             with self._database.reading() as connection:
-                alive = self._writers.rule(self._clock.now())
-                entries += [self._entry_of(connection, row, alive) for row in salvaged(connection)]
-        except DatabaseUnusable:
-            pass  # the entry of the database tells why there are no others
-        return entries
+                names = ids(connection)
+            told = {name: self._entry_left(name, error) for name in names}
+        for row in self._salvaged():
+            if row.id not in told:
+                told[row.id] = self._lost(row.id, error)
+        return [self._lost(path.name, error), *told.values()]
+
+    def _entry_left(self, session_id: str, error: DatabaseUnusable) -> SessionEntry:
+        with suppress(DatabaseUnusable), self._database.reading() as connection:
+            row = find(connection, session_id)
+            if row is not None:
+                return self._entry_of(connection, row, self._writers.rule(self._clock.now()))
+        return self._lost(session_id, error)
+
+    def _lost(self, session_id: str, error: DatabaseUnusable) -> SessionEntry:
+        return SessionEntry(
+            id=session_id, status="unreadable", path=str(self._database.path), reason=error.reason
+        )
 
     def _entry_of(
         self, connection: sqlite3.Connection, row: Row, alive: Callable[[str, Holder], bool]
@@ -236,11 +262,7 @@ class SqliteSessions(SessionStore):
             with self._database.reading() as connection:
                 return self._entry_of(connection, row, self._writers.rule(self._clock.now()))
         except DatabaseUnusable as error:
-            left = {one.id: one for one in self._list_what_is_left(error)}
-            lost = SessionEntry(
-                id=session_id, status="unreadable", path=str(self._database.path), reason=error.reason
-            )
-            return left.get(session_id, lost)
+            return self._lost(session_id, error)
 
     async def stamps(self) -> dict[str, str]:
         return await to_thread.run_sync(self._stamps)
@@ -274,10 +296,11 @@ class SqliteSessions(SessionStore):
 
     def _marked(self) -> str | None:
         if not self._database.exists:
-            return "0"
+            return ""
         try:
             with self._database.reading() as connection:
-                return str(connection.execute("SELECT value FROM mark").fetchone()[0])
+                (value,) = connection.execute("SELECT value FROM mark").fetchone()
+                return f"{self._database.identity}.{value}"
         except DatabaseUnusable:
             return None
 

@@ -22,9 +22,9 @@ import anyio
 from anyio import to_thread
 
 from leadline.capabilities.persistence.providers.file_system import Journal, journal_on, mounts
-from leadline.capabilities.persistence.providers.log_file import sync_directory
+from leadline.capabilities.persistence.providers.syncing import sync_place
 from leadline.capabilities.persistence.providers.sqlite_schema import VERSION, SchemaUnknown, migrate
-from leadline.core.session.errors import SessionError, SessionUnreadable, SessionWriteFailed, StaleLease
+from leadline.core.session.errors import SessionUnreadable, SessionWriteFailed, StaleLease
 
 T = TypeVar("T")
 
@@ -37,6 +37,8 @@ _CHECKPOINT_BYTES = 4 << 20
 
 _BACKSTOP_PAGES = 16_384
 """Pages of write-ahead log (64 MiB) at which a commit moves them itself, when nobody ever syncs."""
+
+_PAGES_AT_ONCE = 1000
 
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -101,6 +103,11 @@ class Database:
         """Whether the file is there."""
         return os.path.lexists(self.path)
 
+    @property
+    def identity(self) -> str:
+        """Which file it is; another one under the same path has another identity."""
+        return "" if self._identity is None else f"{self._identity[0]:x}.{self._identity[1]:x}"
+
     # connections
 
     @contextmanager
@@ -113,12 +120,15 @@ class Database:
         connection = self._taken()
         try:
             connection.execute("BEGIN")
-            yield connection
-            connection.execute("COMMIT")
-        except BaseException as error:
+            try:
+                yield connection
+            finally:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
             connection.close()
-            if isinstance(error, sqlite3.Error):
-                raise unusable(self.path, error) from error
+            raise unusable(self.path, error) from error
+        except BaseException:
+            self._idle.append(connection)
             raise
         self._idle.append(connection)
 
@@ -243,7 +253,7 @@ class Database:
             connection.execute(f"PRAGMA synchronous = {'NORMAL' if wal else 'EXTRA'}")
             connection.execute(f"PRAGMA wal_autocheckpoint = {_BACKSTOP_PAGES}")
             connection.execute("PRAGMA journal_size_limit = 67108864")
-            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("PRAGMA secure_delete = FAST")
         except BaseException as error:
             if connection is not None:
                 connection.close()
@@ -327,7 +337,7 @@ class Database:
             else:
                 self._sync_log()
             if not self._directory_synced:
-                sync_directory(self.path.parent)
+                sync_place(self.path.parent)
                 self._directory_synced = True
         except OSError as error:
             self._doubtful = True
@@ -370,12 +380,21 @@ class Database:
 
     def shrink(self) -> None:
         """Give pages that are no longer used back to the file system. What fails is left for the next time."""
-        with suppress(SessionError), self._writing:
-            if self._writer is None:
-                return
-            with suppress(sqlite3.Error):
-                self._writer.execute("PRAGMA incremental_vacuum(2000)").fetchall()
-        self.checkpoint("TRUNCATE")
+        with suppress(sqlite3.Error):
+            while self._shrink_a_bit():
+                pass  # others write in between
+        self.checkpoint("PASSIVE")
+
+    def _shrink_a_bit(self) -> bool:
+        """Whether there is more of it."""
+        with self._writing:
+            connection = self._writer
+            if connection is None:
+                return False
+            (before,) = connection.execute("PRAGMA freelist_count").fetchone()
+            connection.execute(f"PRAGMA incremental_vacuum({_PAGES_AT_ONCE})").fetchall()
+            (after,) = connection.execute("PRAGMA freelist_count").fetchone()
+        return 0 < after < before
 
     def close(self) -> None:
         """Close every connection. The last process to do so leaves one file behind."""

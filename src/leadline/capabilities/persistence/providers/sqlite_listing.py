@@ -23,6 +23,9 @@ _COLUMNS = """
     FROM sessions LEFT JOIN writers ON token = writer LEFT JOIN lines ON at = number << 40
 """
 
+_MOST_FAILED = 10_000
+"""Sessions that are tried in vain before the rest is given up."""
+
 IsAlive: TypeAlias = Callable[[str, Holder], bool]
 """Whether the writer of a token, who is told by a holder, is alive."""
 
@@ -62,6 +65,22 @@ def find(connection: sqlite3.Connection, session_id: str) -> Row | None:
     """The session of that id; None where there is none."""
     found = connection.execute(f"{_COLUMNS} WHERE id = ?", (session_id,)).fetchone()
     return None if found is None else _row(found)
+
+
+def find_bare(connection: sqlite3.Connection, session_id: str) -> Row | None:
+    """As `find`, without a look at the log: for when that cannot be read."""
+    found = connection.execute(
+        "SELECT number, size, modified, archived FROM sessions WHERE id = ?", (session_id,)
+    ).fetchone()
+    if found is None:
+        return None
+    number, size, modified, archived = found
+    return Row(_int(number), session_id, _int(size), _float(modified), b"", archived=bool(archived))
+
+
+def ids(connection: sqlite3.Connection) -> list[str]:
+    """The ids of all sessions."""
+    return [str(found) for (found,) in connection.execute("SELECT id FROM sessions ORDER BY number")]
 
 
 def every(connection: sqlite3.Connection, *, held: bool = False) -> list[Row]:
@@ -109,21 +128,22 @@ def _float(stored: object) -> float:
 def salvaged(connection: sqlite3.Connection) -> list[Row]:
     """The sessions that the logs themselves tell of, for when the table of sessions cannot be read."""
     rows: list[Row] = []
-    number = 0
-    while True:
+    number = failed = 0
+    while failed < _MOST_FAILED:
         try:
             found = connection.execute(
                 "SELECT at, line FROM lines WHERE at >= ? ORDER BY at LIMIT 1", (number << OFFSET_BITS,)
             ).fetchone()
             if found is None:
-                return rows
+                break
             number = _int(found[0]) >> OFFSET_BITS
             row = _salvaged_row(connection, number, found[1])
+            if row is not None:
+                rows.append(row)
         except sqlite3.Error:
-            return rows
-        if row is not None:
-            rows.append(row)
+            failed += 1
         number += 1
+    return rows
 
 
 def _salvaged_row(connection: sqlite3.Connection, number: int, line: object) -> Row | None:
