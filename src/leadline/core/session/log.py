@@ -153,7 +153,7 @@ class Session:
         self._observers: list[Callable[[Logged], None]] = []
         self._busy = False
         self._changed: anyio.Event | None = None
-        self._place = place_of(self._items)
+        self._place: Place | None = None
         self.logged: Sequence[Logged] = _View(self._items)
         """Every event, by `seq`; grows as events are appended."""
         self.notice: Callable[[Notice], None] = self._hooks.notice
@@ -198,6 +198,8 @@ class Session:
     @property
     def place(self) -> Place:
         """Where it stands in its turns."""
+        if self._place is None:
+            self._place = place_of(self._items)
         return self._place
 
     @property
@@ -313,7 +315,7 @@ class Session:
         sink = self._begin()
         try:
             line, logged, digest, place = self._compose(
-                event, self._clock.now(), self._digest, self._place, len(self._items)
+                event, self._clock.now(), self._digest, self.place, len(self._items)
             )
             sink.write(line)
             self._items.append(logged)
@@ -331,7 +333,7 @@ class Session:
         """
         sink = self._begin()
         try:
-            now, digest, place = self._clock.now(), self._digest, self._place
+            now, digest, place = self._clock.now(), self._digest, self.place
             lines: list[bytes] = []
             entries: list[Logged] = []
             for seq, event in enumerate(events, len(self._items)):

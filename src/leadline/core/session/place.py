@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from itertools import islice
 from typing import cast
 
 import msgspec
@@ -127,13 +129,18 @@ _MOVES = cast(
         SeedEnded: _seed_ended,
     },
 )
+_TURNS: dict[str, type[TurnStart | TurnEnd]] = {TurnStart.TYPE: TurnStart, TurnEnd.TYPE: TurnEnd}
 _PLACED = {kind.TYPE: kind for kind in _MOVES}
 
 
-def place_of(logged: Iterable[Logged]) -> Place:
-    """Where a log stands at its end. Total: events that make no sense where they are change nothing."""
-    place = Place()
-    for line in logged:
+def place_of(logged: Sequence[Logged]) -> Place:
+    """Where a log stands at its end. Total: events that make no sense where they are change nothing.
+
+    What came before the last turn/start counts only for the number of the turn.
+    """
+    last = _last_start(logged)
+    place = Place(turn=_highest_turn(islice(logged, last)))
+    for line in islice(logged, last, None):
         kind = _PLACED.get(line.type)
         if kind is None:
             continue
@@ -144,6 +151,25 @@ def place_of(logged: Iterable[Logged]) -> Place:
         except EventOutOfPlace:
             place = _forced(place, line)
     return place
+
+
+def _last_start(logged: Sequence[Logged]) -> int:
+    for at in range(len(logged) - 1, -1, -1):
+        if logged[at].type == TurnStart.TYPE:
+            with suppress(EventUndecodable):
+                logged[at].as_(TurnStart)
+                return at
+    return 0
+
+
+def _highest_turn(logged: Iterable[Logged]) -> int:
+    highest = 0
+    for line in logged:
+        kind = _TURNS.get(line.type)
+        if kind is not None:
+            with suppress(EventUndecodable):
+                highest = max(highest, line.as_(kind).turn)
+    return highest
 
 
 def _forced(place: Place, line: Logged) -> Place:
