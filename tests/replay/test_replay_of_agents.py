@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio
 import pytest
 
 from leadline import Leadline
+from leadline.core.agent.signals import Streamed
 from leadline.core.session.store import SessionStore
 from leadline.testing.provider_server.behaviours import Behaviour, CallSpec
 from leadline.testing.provider_server.server import ProviderServer, Received
@@ -123,3 +125,31 @@ async def test_agents_beside_a_replay_ask_their_own_model(home: Path) -> None:
         assert len(server.requests) == 1
     assert reply.text == "You are welcome."
     replayed.check()
+
+
+async def test_a_turn_that_was_stopped_in_mid_sentence_is_stopped_there_and_the_next_one_follows(
+    home: Path,
+) -> None:
+    def stalls(request: Received) -> Behaviour:
+        first = len(request.messages) == 2 and "weather" in str(request.messages[-1]["content"])
+        return Behaviour("stall", text="It is probably") if first else Behaviour(text="You are welcome.")
+
+    async with (
+        ProviderServer(stalls) as server,
+        Leadline(model="local/fake", base_url=server.base_url) as app,
+        app.open_agent() as agent,
+    ):
+        shown = anyio.Event()
+        agent.ctx.on(Streamed, lambda signal: shown.set())
+        agent.followup("How is the weather?")
+        await shown.wait()
+        await agent.cancel()
+        agent.followup("Thank you anyway!")
+        await agent.when_idle()
+        session = agent.id
+    async with Leadline() as app:
+        recording = await load_recording(app.ctx.get(SessionStore), session)
+        replayed = await replay_agent(app.ctx, recording)
+    replayed.check()
+    assert [one.answered for one in replayed.asked] == ["cut off", "recorded"]
+    assert replayed.text == "You are welcome."

@@ -104,11 +104,18 @@ async def replay_agent(
     header = recording.session.last(RequestHeader)
     if spec.model is None and header is not None:
         spec = replace(spec, model=header.config.model)
-    player = Player(ctx.get(Agents), recording)
+    agents = ctx.get(Agents)
+
+    def stopped(session: str) -> None:
+        agent = agents.find(session)
+        if agent is not None:
+            agent.abort()
+
+    player = Player(agents, recording, cut_off=stopped)
     home = ctx.subcontext("replay")
     try:
         player.mount(home)
-        agent = await ctx.get(Agents).create(replace(spec, label=spec.label or recording.label))
+        agent = await agents.create(replace(spec, label=spec.label or recording.label))
         try:
             player.bind(agent.id)
             await _live_through(agent, _Script(recording.session))
@@ -163,6 +170,7 @@ async def _live_through(agent: Agent, script: _Script) -> None:
             agent.send(message, wake=False)
         agent.wake()
         await agent.when_idle()
+        await agent.when_aborted()
 
 
 def _replayed(agent: Agent, player: Player, recorded: Session) -> AgentReplay:

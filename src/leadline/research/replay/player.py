@@ -102,6 +102,7 @@ class Player:
         answered: Callable[[float], None] | None = None,
         adopt: bool = False,
         cut_short: bool = False,
+        cut_off: Callable[[str], None] | None = None,
     ) -> None:
         """`answered` is told the recorded time of each answer that is played. With `adopt` the first agent without
         a parent that has the root's kind stands for the root. With `cut_short` a request that the recording does
@@ -112,6 +113,7 @@ class Player:
         self._answered = answered
         self._adopt = adopt
         self._cut_short = cut_short
+        self._cut_off = cut_off
         self._bound = Binding(agents, root)
         self._steps: dict[str, list[tuple[int | None, int | None]]] = {}
         self._tries: Counter[tuple[str, int]] = Counter()
@@ -183,7 +185,9 @@ class Player:
                 yield event
         elif (attempt is None and self._cut_short) or (attempt is not None and attempt.is_open):
             self._note(request, sent, session, "cut off", differences)
-            await self._wait()
+            for event in _begun(attempt):
+                yield event
+            await self._wait(request.session)
         elif session is None or ask is None or attempt is None:
             self._note(request, sent, session, "missing")
             yield Finish("error", _missing(self.asked[-1]))
@@ -203,7 +207,10 @@ class Player:
         fits = attempt is not None and not attempt.is_open and not differences
         return not fits and self._live(request)
 
-    async def _wait(self) -> None:
+    async def _wait(self, session: str) -> None:
+        """Say nothing more until whoever waits is stopped."""
+        if self._cut_off is not None:
+            self._cut_off(session)
         self._waiting += 1
         try:
             await anyio.sleep_forever()
@@ -345,6 +352,12 @@ def _said(said: AssistantSaid) -> list[StreamEvent]:
     for name in said.cut_calls:
         events.append(ToolCallDelta(index=len(events), name=name, arguments="{"))
     return events
+
+
+def _begun(attempt: RecordedAttempt | None) -> list[StreamEvent]:
+    """What could be read of an answer before it was cut off."""
+    outcome = attempt.outcome if attempt is not None else None
+    return _said(outcome) if isinstance(outcome, AssistantSaid) else []
 
 
 def _end_of(said: AssistantSaid, attempt: RecordedAttempt) -> Finish:

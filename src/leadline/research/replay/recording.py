@@ -8,11 +8,19 @@ from functools import cached_property
 from typing import TypeAlias
 
 from leadline.core.llm.failure import LlmFailure
+from leadline.core.llm.messages import Conversation
 from leadline.core.llm.request import LlmRequest, Purpose
 from leadline.core.loop.thread import request_of
 from leadline.core.session.codec import Logged
 from leadline.core.session.derive import Derived
-from leadline.core.session.events import AssistantSaid, RequestEnded, RequestHeader, RequestSent, TurnEnd
+from leadline.core.session.events import (
+    AssistantSaid,
+    RequestEnded,
+    RequestHeader,
+    RequestSent,
+    TurnEnd,
+    UserEntered,
+)
 from leadline.core.session.log import Session
 from leadline.core.session.store import SessionEntry, SessionStore
 
@@ -89,18 +97,34 @@ class RecordedSession:
         first = next(self.session.of(RequestSent, self.session.lifecycle_start), None)
         return (first.purpose, first.purpose_digest) if first else ("", "")
 
-    @cached_property
+    @property
     def asks(self) -> tuple[RecordedAsk, ...]:
         """What it asked of its model, in order; what was asked again when it was taken up stands once."""
-        return tuple(_asks(self.session))
+        return self._asks[0]
+
+    @cached_property
+    def _asks(self) -> tuple[tuple[RecordedAsk, ...], frozenset[str]]:
+        """The asks, and the ids of messages that were cut off and then asked for again."""
+        asks, again = _split(self.session)
+        cut = [
+            one.outcome.message.id
+            for ask in again
+            for one in ask.attempts
+            if isinstance(one.outcome, AssistantSaid)
+        ]
+        return tuple(asks), frozenset(cut)
 
     def request(self, attempt: RecordedAttempt) -> LlmRequest | None:
-        """The request that the log before `attempt` gives; None where what it consists of cannot be read."""
+        """The request that the log before `attempt` gives; None where what it consists of cannot be read.
+
+        Words that were cut off before the session was taken up are left out: a replay is not cut off there.
+        """
         header = self._header(attempt.seq)
         if header is None:
             return None
         purpose = Purpose(attempt.sent.purpose, self._facts(attempt.sent))
-        conversation = Derived(self.session.logged).at(attempt.seq)
+        messages = Derived(self.session.logged).at(attempt.seq)
+        conversation = Conversation(one for one in messages if one.id not in self._asks[1])
         return request_of(header, purpose, conversation, self.id)
 
     def _header(self, before: int) -> RequestHeader | None:
@@ -148,21 +172,32 @@ async def _loaded(
     return RecordedSession(session, tuple(children))
 
 
-def _asks(session: Session) -> Sequence[RecordedAsk]:
+def _split(session: Session) -> tuple[Sequence[RecordedAsk], Sequence[RecordedAsk]]:
+    """What was asked, and what was cut off or failed and was asked again when the session was taken up."""
     grouped: dict[tuple[int | None, int | None], list[RecordedAttempt]] = {}
     for attempt in _attempts(session):
         grouped.setdefault((attempt.sent.turn, attempt.sent.step), []).append(attempt)
     asks = [RecordedAsk(turn, step, _kept(attempts)) for (turn, step), attempts in grouped.items()]
-    return [ask for at, ask in enumerate(asks) if not _asked_again(ask, asks[at + 1 :])]
+    prompts = _prompts(session)
+    again = [ask for at, ask in enumerate(asks) if _asked_again(ask, asks[at + 1 :], prompts)]
+    return [ask for ask in asks if ask not in again], again
+
+
+def _prompts(session: Session) -> Sequence[int]:
+    """Where somebody told the session something new."""
+    entered = session.logged_of(UserEntered, session.lifecycle_start)
+    return [line.seq for line, one in entered if one.message.source.kind in ("user", "agent")]
 
 
 def _kept(attempts: Sequence[RecordedAttempt]) -> tuple[RecordedAttempt, ...]:
     return tuple(one for one in attempts if not one.is_open or one is attempts[-1])
 
 
-def _asked_again(ask: RecordedAsk, later: Sequence[RecordedAsk]) -> bool:
+def _asked_again(ask: RecordedAsk, later: Sequence[RecordedAsk], prompts: Sequence[int]) -> bool:
     """Whether the session was taken up after this one came to nothing, and asked the same in a later turn."""
     if not later or not ask.failed:
+        return False
+    if any(ask.last.seq < prompt < later[0].attempts[0].seq for prompt in prompts):
         return False
     return ask.last.is_open or any(one.last.sent.digest == ask.last.sent.digest for one in later)
 

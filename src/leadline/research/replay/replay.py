@@ -12,6 +12,7 @@ import anyio
 from leadline.capabilities.corpus.seam import Corpora, Corpus
 from leadline.core.agent.agents import Agents
 from leadline.core.clock import Clock
+from leadline.core.llm.adapter import Models
 from leadline.core.llm.request import LlmRequest, ModelRef
 from leadline.core.session.blobs import Blobs
 from leadline.kernel.errors import LeadlineError
@@ -189,6 +190,8 @@ async def replay_run(ctx: Context, recorded: RecordedRun, what_if: WhatIf | None
         LeadlineError: the first role could not be started.
     """
     what_if = what_if or WhatIf()
+    if what_if.model is not None:
+        ctx.get(Models).resolve(what_if.model)  # before the player answers for every provider
     clock = ctx.get(Clock)
     cancelled = recorded.stored.ledger.status == "cancelled" and not what_if.differs
     player = Player(
