@@ -15,9 +15,11 @@ from leadline.apps.sdk.sessions import BadTitle
 from leadline.core.agent.agents import Agents
 from leadline.core.agent.spec import AgentSpec
 from leadline.core.llm.messages import Text
+from leadline.core.session.codec import Header
 from leadline.core.session.errors import ForkRefused, SessionNotFound
-from leadline.core.session.events import TurnEnd
+from leadline.core.session.events import TurnEnd, TurnStart
 from leadline.core.session.log import Session
+from leadline.core.session.store import SessionStore
 from leadline.testing.provider_server.behaviours import Behaviour
 from leadline.testing.provider_server.server import ProviderServer
 
@@ -125,6 +127,50 @@ async def test_a_run_is_not_forked_and_no_session_is_left_behind(home: Path, cor
         with pytest.raises(SessionNotFound):
             await app.sessions.fork("s-none")
         assert sorted((home / "sessions").iterdir()) == before
+
+
+@pytest.mark.anyio
+async def test_an_agent_that_is_at_work_here_can_be_renamed(home: Path) -> None:
+    async with answering(home, ["a1", Behaviour("stall")]) as app, app.open_agent() as agent:
+        await take_turn(agent, "q1")
+        agent.send("q2")
+        while agent.session.place.turn < 2:
+            await checkpoint()
+        renamed = await app.sessions.rename(agent.id[:9], "  two\nlines ")
+        assert (renamed.id, renamed.title, renamed.status) == (agent.id, "two lines", "running")
+        with pytest.raises(BadTitle):
+            await app.sessions.rename(agent.id, "\n")
+        await agent.cancel()
+
+
+@pytest.mark.anyio
+async def test_a_turn_that_was_cut_off_is_still_open_after_a_new_title(home: Path) -> None:
+    async with answering(home, ["a1"]) as app:
+        store = app.ctx.get(SessionStore)
+        session = await store.create(Header(id="s-cut", kind="agent", created=1.0))
+        session.append(TurnStart(turn=1))
+        await session.close()
+        assert (await app.sessions.rename("s-cut", "cut")).status == "interrupted"
+        assert (await app.session("s-cut")).place.turn_open
+
+
+def test_the_synchronous_twin_keeps_and_removes_as_well(home: Path, corpus: Path, tmp_path: Path) -> None:
+    with SyncLeadline(home=home) as app:
+        run = app.research(QUESTION, corpus=[corpus])
+        sessions = app.sessions
+        assert [one.id for one in sessions.list(kind="research", status="completed").items] == [run.id]
+        (hit,) = sessions.search("hotel").items
+        assert sessions.resolve(run.id[:7]) == hit.summary.id == run.id
+        assert sessions.rename(run.id, "named").title == sessions.summary(run.id).title == "named"
+        assert sessions.archive(run.id).parts
+        report = sessions.export(run.id, tmp_path / "x")
+        gone = sessions.delete(run.id)
+        assert {one.id for one in gone.parts} == {one.id for one in report.parts}
+        assert sessions.collect(dry_run=True, grace_s=0.0).blobs
+        assert sessions.import_(tmp_path / "x").root == run.id
+        assert sessions.read(run.id).header.kind == "research"
+        assert [one.root for one in sessions.prune(0.0).deleted] == [run.id]
+        assert sessions.list(roots_only=False).items == ()
 
 
 def test_nothing_is_stored_outside_of_the_block(home: Path) -> None:
