@@ -130,8 +130,17 @@ class Capture:
         )
 
     def _refusal(self, call: ToolInvocation, child_id: str) -> str | None:
-        taken = self.captured is not None or self._staged is not None
-        return _TAKEN if taken and call.agent_id == child_id else None
+        if call.agent_id != child_id or (self.captured is None and self._staged is None):
+            return None
+        staged = self._staged
+        if (
+            staged is not None
+            and call.repeated
+            and f"{staged.awaited.call_id}:".startswith(f"{call.call_id}:")
+        ):
+            # It handed in before the process died, and its own success is what the output waits for.
+            return None
+        return _TAKEN
 
     def _finished(self, signal: ToolFinished) -> None:
         staged = self._staged
