@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -85,7 +86,12 @@ class Place:
                 os.utime(path, (when, when))
 
 
-Opener = Callable[[str], AbstractAsyncContextManager[Place]]
+class Opener(Protocol):
+    """Opens the home of a name, as often as it is asked; each time another process."""
+
+    def __call__(
+        self, name: str, config: Mapping[str, object] | None = None
+    ) -> AbstractAsyncContextManager[Place]: ...
 
 
 @pytest.fixture(params=["jsonl", "sqlite"])
@@ -95,18 +101,17 @@ def store_kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def opened(tmp_path: Path, store_kind: str) -> Opener:
-    """Opens the home of a name, as often as it is asked; each time another process."""
-    config = {} if store_kind == "jsonl" else {"store": store_kind}
+    chosen = {"store": store_kind}
 
     @asynccontextmanager
-    async def opener(name: str) -> AsyncGenerator[Place]:
+    async def opener(name: str, config: Mapping[str, object] | None = None) -> AsyncGenerator[Place]:
         async with Kernel() as kernel:
             ctx = kernel.root
             await ctx.mount(clock.plugin)
             await ctx.mount(ids.plugin)
             await ctx.mount(home.plugin, {"path": str(tmp_path / name)})
             await ctx.mount(registry.plugin)
-            await ctx.mount(persistence.plugin, config)
+            await ctx.mount(persistence.plugin, config or chosen)
             await ctx.mount(retention.plugin)
             place = Place(
                 tmp_path / name,

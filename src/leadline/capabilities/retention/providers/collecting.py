@@ -95,10 +95,9 @@ class Collection:
             if round_ and not changed:
                 break
             stamps = {one.id: now.get(one.id, "") for one in entries}
-            for one in changed:
-                await self._look_into(one, names)
+            unread = {one.path for one in changed if not await self._look_into(one, names)}
             if round_ == 0:
-                passed_over |= {one.path for one in entries if one.path}
+                passed_over |= {one.path for one in entries if one.path} - unread
                 await self._look_at_rest(names, passed_over)
         return since, names.found
 
@@ -108,7 +107,8 @@ class Collection:
         except SessionError as error:
             raise CollectRefused(f"nothing was removed: {error}") from error
 
-    async def _look_into(self, entry: SessionEntry, names: BlobNames) -> None:
+    async def _look_into(self, entry: SessionEntry, names: BlobNames) -> bool:
+        """Look through a log and what stands beside it; whether it is there."""
         try:
             async with raw(self.store, entry.id) as chunks:
                 async for chunk in chunks:
@@ -116,13 +116,14 @@ class Collection:
             for moved in (await self.store.beside(entry.id)).values():
                 await to_thread.run_sync(names.whole, moved)
         except SessionNotFound:
-            pass  # deleted meanwhile
+            return False
         except SessionError as error:
             raise CollectRefused(
                 f"nothing was removed: {error}; it may name blobs. Make it readable or delete it, then try again"
             ) from error
         finally:
             names.end()
+        return True
 
     async def _look_at_rest(self, names: BlobNames, passed_over: set[str]) -> None:
         for _ in range(_ROUNDS):

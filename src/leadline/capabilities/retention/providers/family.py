@@ -78,7 +78,9 @@ class Kin:
         return entry.parent is None or entry.parent not in self.entries or await self.is_fork(entry)
 
     async def is_fork(self, entry: SessionEntry) -> bool:
-        """Whether it was forked from its parent, as opposed to made for it."""
+        """Whether a person forked it from its parent, as opposed to an agent that made it for itself."""
+        if entry.depth:  # a child may begin with its parent's turns and is a child all the same
+            return False
         if entry.id not in self._fork:
             header = await header_of(self._store, entry.id)
             self._fork[entry.id] = header is not None and header.forked_at is not None

@@ -19,6 +19,7 @@ from leadline.core.home import Home
 
 _SQLITE = b"SQLite format 3\x00"
 _GZIP = b"\x1f\x8b"
+_ZLIB = b"\x78"
 _WITH_GZIP_HEADER = 31
 _CHUNK = 1 << 20
 _BUSY_S = 30.0
@@ -51,7 +52,7 @@ def look_through(home: Home, names: BlobNames, passed_over: AbstractSet[str]) ->
             with path.open("rb") as file:
                 head = file.read(len(_SQLITE))
             if head == _SQLITE:
-                _look_into_database(path, names, looked)
+                _look_into_database(path, names, looked, rebuildable=path.is_relative_to(home.corpora))
             elif not path.name.endswith(_BESIDE_SQLITE):
                 _look_into_file(path, names, packed=head.startswith(_GZIP))
         except FileNotFoundError:
@@ -105,41 +106,94 @@ def _look_into_file(path: Path, names: BlobNames, *, packed: bool) -> None:
 
 def _unpacked(read: Callable[[], bytes], names: BlobNames) -> None:
     """Feed what a gzip file holds, as far as it can be unpacked; however much that is, a piece at a time."""
-    unpacker = zlib.decompressobj(_WITH_GZIP_HEADER)
-    held = b""
+    stream = _Stream(names, _WITH_GZIP_HEADER)
     try:
-        while held or (held := read()):
-            names.feed(unpacker.decompress(held, _CHUNK))
-            held = unpacker.unconsumed_tail
-            if unpacker.eof:
-                held = unpacker.unused_data or read()
-                unpacker = zlib.decompressobj(_WITH_GZIP_HEADER)
+        while data := read():
+            while data := stream.feed(data):
+                stream = _Stream(names, _WITH_GZIP_HEADER)
     except zlib.error:
         pass  # its own bytes were looked through as well
     names.end()
 
 
-def _look_into_database(path: Path, names: BlobNames, looked: Looked) -> None:
+class _Stream:
+    """One compressed stream whose content is fed to `names`, a bounded piece at a time."""
+
+    def __init__(self, names: BlobNames, window: int) -> None:
+        self._names = names
+        self._unpacker = zlib.decompressobj(window)
+
+    @property
+    def ended(self) -> bool:
+        return self._unpacker.eof
+
+    def feed(self, data: bytes) -> bytes:
+        """Unpack the next bytes; what is behind the end of the stream."""
+        while not self._unpacker.eof:
+            piece = self._unpacker.decompress(data, _CHUNK)
+            self._names.feed(piece)
+            data = self._unpacker.unconsumed_tail
+            if not data and len(piece) < _CHUNK:
+                break
+        return self._unpacker.unused_data
+
+
+def _look_into_database(path: Path, names: BlobNames, looked: Looked, *, rebuildable: bool) -> None:
     try:
         with closing(_connected(path)) as connection:
             for table in _tables(connection):
-                for row in cast("Iterator[tuple[object, ...]]", connection.execute(f"SELECT * FROM {table}")):
-                    for value in row:
-                        if isinstance(value, str):
-                            names.whole(value.encode("utf-8", "replace"))
-                        elif isinstance(value, bytes):
-                            names.whole(value)
+                _look_into_table(connection, table, names, packed=not rebuildable)
     except sqlite3.OperationalError as error:
         if not path.exists():
             looked.vanished = True
             return
         raise _unreadable(path, str(error)) from error
     except sqlite3.DatabaseError as error:
+        if not rebuildable:
+            raise _unreadable(path, str(error)) from error
         # Its owner builds it anew. Until then whatever can be made out in it counts.
         looked.notes.append(f"{path} is damaged ({error}); it was looked through as it stands")
-        for part in (path, *(path.with_name(path.name + end) for end in _BESIDE_SQLITE)):
+        for part in _with_parts(path):
             if part.is_file():
                 _look_into_file(part, names, packed=False)
+
+
+def _look_into_table(connection: sqlite3.Connection, table: str, names: BlobNames, *, packed: bool) -> None:
+    """Feed every value of a table; `packed`: also what is in values that are compressed, one after the other."""
+    columns = len(connection.execute(f"SELECT * FROM {table} LIMIT 0").description)
+    order = ", ".join(str(number + 1) for number in range(min(columns, 2)))
+    stream = _Packed(names)
+    rows = cast("Iterator[tuple[object, ...]]", connection.execute(f"SELECT * FROM {table} ORDER BY {order}"))
+    for value in (value for row in rows for value in row):
+        if isinstance(value, str):
+            names.whole(value.encode("utf-8", "replace"))
+        elif isinstance(value, bytes):
+            names.whole(value)
+            if packed:
+                stream.feed(value)
+    names.end()
+
+
+class _Packed:
+    """Feeds to `names` what a compressed stream holds that lies in one value or in several that follow each other."""
+
+    def __init__(self, names: BlobNames) -> None:
+        self._names = names
+        self._stream: _Stream | None = None
+
+    def feed(self, value: bytes) -> None:
+        """The next value; one that neither begins nor continues such a stream is passed over."""
+        if self._stream is None and value[:1] == _ZLIB:
+            self._stream = _Stream(self._names, zlib.MAX_WBITS)
+        if self._stream is None:
+            return
+        try:
+            self._stream.feed(value)
+        except zlib.error:  # no such stream after all; the bytes themselves were looked through as well
+            self._stream = None
+        if self._stream is None or self._stream.ended:
+            self._stream = None
+            self._names.end()
 
 
 def _connected(path: Path) -> sqlite3.Connection:

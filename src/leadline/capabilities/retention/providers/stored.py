@@ -142,8 +142,9 @@ class StoredRetention(Retention):
         kin = await Kin.of(self._store)
         deleted: list[DeleteReport] = []
         skipped: list[tuple[str, str]] = []
-        for root in tuple(kin.entries.values()):
-            if root.modified >= limit or (kinds and root.kind not in kinds) or not await kin.is_root(root):
+        roots = [one for one in kin.entries.values() if await kin.is_root(one)]
+        for root in roots:
+            if root.modified >= limit or (kinds and root.kind not in kinds) or root.id not in kin.entries:
                 continue
             family = await kin.family(root.id)
             if any(one.modified >= limit for one in family.members):
