@@ -102,6 +102,23 @@ async def test_a_fork_of_what_an_agent_started_is_a_person_s_own(home: Path) -> 
 
 
 @pytest.mark.anyio
+async def test_a_child_that_began_with_its_parent_s_turns_goes_with_it_and_a_fork_does_not(
+    home: Path,
+) -> None:
+    async with answering(home, ["a1", "b1"]) as app:
+        async with app.open_agent() as parent:
+            await take_turn(parent, "q1")
+            child = await app.ctx.get(Agents).create(AgentSpec(parent=parent, seed_turns=True))
+            await take_turn(child, "sub")
+        fork = await app.sessions.fork(parent.id)
+        assert {one.id for one in (await app.sessions.list()).items} == {parent.id, fork}
+        gone = await app.sessions.delete(parent.id)
+        assert [one.id for one in gone.parts] == [child.id, parent.id]
+        assert [one.id for one in (await app.sessions.list(roots_only=False)).items] == [fork]
+        assert said(await app.session(fork)) == ["q1", "a1"]
+
+
+@pytest.mark.anyio
 async def test_a_fork_without_a_turn_leaves_out_the_one_that_goes_on(home: Path) -> None:
     async with answering(home, ["a1", Behaviour("stall")]) as app, app.open_agent() as agent:
         await take_turn(agent, "q1")
