@@ -148,3 +148,31 @@ def test_it_runs_as_a_program_of_its_own(tmp_path: Path) -> None:
         finally:
             process.terminate()
     assert process.returncode == 0
+
+
+async def test_the_bill_by_key_tells_what_was_asked_charged_and_answered() -> None:
+    replies = ["one", Behaviour("rate_limit"), "three", Behaviour("stall")]
+    async with ProviderServer(replies) as server:
+        for key in ("a", "b", "b"):
+            await post(server, body(), idempotency_key=key)
+        assert await anyio.to_thread.run_sync(lambda: is_left_waiting(server))
+        await post(server, body())
+        found = server.by_key()
+        pages = json.loads((await anyio.to_thread.run_sync(lambda: fetch(server.base_url[:-3] + "/bill")))[1])
+    assert {key: (one.requests, one.charged, one.answered, one.bodies) for key, one in found.items()} == {
+        "a": ((0,), 1, 1, 1),
+        "b": ((1, 2), 1, 2, 1),
+        "c": ((3,), 0, 0, 1),
+    }
+    assert pages["keys"]["b"] == {"requests": [1, 2], "charged": 1, "answered": 2, "bodies": 1}
+
+
+def is_left_waiting(server: ProviderServer) -> bool:
+    whole = json.dumps(body(stream=True)).encode()
+    asked = urllib.request.Request(f"{server.base_url}/chat/completions", whole, {"idempotency-key": "c"})
+    try:
+        with urllib.request.urlopen(asked, timeout=0.3) as reply:
+            reply.read()
+    except TimeoutError:
+        return True
+    return False

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import struct
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -71,6 +72,19 @@ class Charge(msgspec.Struct, frozen=True):
     kind: str
     prompt_tokens: int
     completion_tokens: int
+
+
+class KeyedCalls(msgspec.Struct, frozen=True):
+    """What became of the requests with one idempotency key."""
+
+    requests: tuple[int, ...]
+    """Numbers of the requests."""
+    charged: int
+    """How many of them a provider would charge for."""
+    answered: int
+    """Of how many the whole answer was handed to the system."""
+    bodies: int
+    """How many different bodies they had: more than one is a key that was used twice."""
 
 
 Responder: TypeAlias = Callable[[Received], Behaviour]
@@ -139,6 +153,24 @@ class ProviderServer:
         """One line for each reply that a provider would charge for."""
         return self._record.bill
 
+    def by_key(self) -> dict[str, KeyedCalls]:
+        """The bill by idempotency key, in order of the first request with each; requests without one are not in it."""
+        found: dict[str, list[Received]] = {}
+        for request in self.requests:
+            key = request.headers.get("idempotency-key")
+            if key:
+                found.setdefault(key, []).append(request)
+        charged = Counter(charge.idempotency_key for charge in self.bill)
+        return {
+            key: KeyedCalls(
+                tuple(request.n for request in requests),
+                charged[key],
+                sum(request.sent_at is not None for request in requests),
+                len({request.raw for request in requests}),
+            )
+            for key, requests in found.items()
+        }
+
     @property
     def connections(self) -> int:
         """How many connections are open."""
@@ -174,6 +206,7 @@ class ProviderServer:
         whole = {
             "requests": len(self.requests),
             "calls": self.bill,
+            "keys": self.by_key(),
             "prompt_tokens": sum(charge.prompt_tokens for charge in self.bill),
             "completion_tokens": sum(charge.completion_tokens for charge in self.bill),
             "repeated_keys": sorted({key for key in keys if keys.count(key) > 1}),
