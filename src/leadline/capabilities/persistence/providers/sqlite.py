@@ -429,14 +429,19 @@ class SqliteConfig(BaseModel):
     """File of the database; without it `sessions.sqlite` in the home directory."""
 
 
-async def start(ctx: Context, path: Path | None) -> None:
+async def start(ctx: Context, path: Path | None, table: Callable[[], str] = mounts) -> None:
     """Provide the store from `ctx`; its sessions are closed when the owner of `ctx` unloads.
+
+    Args:
+        ctx: whose the store is.
+        path: file of the database; without it `sessions.sqlite` in the home directory.
+        table: gives the table of mounts by which the journal is chosen.
 
     Raises:
         FileSystemUnsafe: a database cannot be kept safe where it is to lie.
     """
     place = (path or ctx.get(Home).path / FILE).expanduser().absolute()
-    store = SqliteSessions(place, clock=ctx.get(Clock), types=ctx.get(EventTypes))
+    store = SqliteSessions(place, clock=ctx.get(Clock), types=ctx.get(EventTypes), table=table)
     store.database.check_place()
     store.hooks.notice = ctx.notice
     store.hooks.report = ctx.report

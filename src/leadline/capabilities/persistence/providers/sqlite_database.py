@@ -22,8 +22,13 @@ import anyio
 from anyio import to_thread
 
 from leadline.capabilities.persistence.providers.file_system import Journal, journal_on, mounts
+from leadline.capabilities.persistence.providers.sqlite_schema import (
+    VERSION,
+    SchemaUnknown,
+    migrate,
+    version_of,
+)
 from leadline.capabilities.persistence.providers.syncing import sync_place
-from leadline.capabilities.persistence.providers.sqlite_schema import VERSION, SchemaUnknown, migrate
 from leadline.core.session.errors import SessionUnreadable, SessionWriteFailed, StaleLease
 
 T = TypeVar("T")
@@ -40,7 +45,12 @@ _BACKSTOP_PAGES = 16_384
 
 _PAGES_AT_ONCE = 1000
 
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+ENGINE_ERRORS = (sqlite3.Error, UnicodeError)
+"""What the engine raises; the second where a damaged name stands in its message."""
+
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+"""The last is an error in a statement, which, as the statements are right, means that the tables are not."""
+
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _CAUSES = {
     sqlite3.SQLITE_FULL: "no space left on the disk",
@@ -124,7 +134,7 @@ class Database:
                 yield connection
             finally:
                 connection.execute("ROLLBACK")
-        except sqlite3.Error as error:
+        except ENGINE_ERRORS as error:
             connection.close()
             raise unusable(self.path, error) from error
         except BaseException:
@@ -151,7 +161,7 @@ class Database:
                 connection.execute("COMMIT")
             except DatabaseUnusable as error:
                 raise SessionWriteFailed(str(self.path), error.reason, "nothing was written") from error
-            except sqlite3.Error as error:
+            except ENGINE_ERRORS as error:
                 self._roll_back()
                 raise refused(self.path, error) from error
             except BaseException:
@@ -247,8 +257,7 @@ class Database:
                 self._check_version(connection)
                 return connection
             if self._journal is None:
-                self._set_journal(connection, journal)
-                migrate(connection)
+                self._set_up(connection, journal)
             wal = (self._journal or self._mode_of(connection)) == "wal"
             connection.execute(f"PRAGMA synchronous = {'NORMAL' if wal else 'EXTRA'}")
             connection.execute(f"PRAGMA wal_autocheckpoint = {_BACKSTOP_PAGES}")
@@ -259,7 +268,7 @@ class Database:
                 connection.close()
             if isinstance(error, SchemaUnknown):
                 raise DatabaseUnusable(self.path, str(error)) from error
-            if isinstance(error, sqlite3.Error):
+            if isinstance(error, ENGINE_ERRORS):
                 raise unusable(self.path, error) from error
             raise
         return connection
@@ -292,17 +301,18 @@ class Database:
                 f"it has schema {version}, not {VERSION}, and may not be written to bring it up to date"
             )
 
-    def _set_journal(self, connection: sqlite3.Connection, journal: Journal) -> None:
+    def _set_up(self, connection: sqlite3.Connection, journal: Journal) -> None:
+        if journal == "rollback":
+            # A database that came from a local disk may still have a write-ahead log. With the exclusive lock
+            # the engine reads that without shared memory, which is what is not safe here.
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        version_of(connection)  # before anything is touched
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        if journal == "wal":
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        # A database that came from a local disk may still have a write-ahead log. With the exclusive lock the
-        # engine reads that without shared memory, which is what is not safe here.
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        connection.execute("PRAGMA journal_mode = DELETE")
-        connection.execute("PRAGMA locking_mode = NORMAL")
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        connection.execute(f"PRAGMA journal_mode = {'WAL' if journal == 'wal' else 'DELETE'}")
+        if journal == "rollback":
+            connection.execute("PRAGMA locking_mode = NORMAL")
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        migrate(connection)
 
     def _mode_of(self, connection: sqlite3.Connection) -> Journal:
         (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
@@ -405,30 +415,30 @@ class Database:
             self._forget()
 
 
-def unusable(path: Path, error: sqlite3.Error) -> DatabaseUnusable:
+def unusable(path: Path, error: Exception) -> DatabaseUnusable:
     """What an error of the engine while reading means to a reader."""
     if is_damage(error):
         return DatabaseUnusable(path, f"it is damaged ({error}); {_RESCUE}", damaged=True)
     return DatabaseUnusable(path, f"{_cause(error)}; check the disk and its permissions")
 
 
-def refused(path: Path, error: sqlite3.Error) -> SessionWriteFailed:
+def refused(path: Path, error: Exception) -> SessionWriteFailed:
     """What an error of the engine while writing means to a writer."""
     if is_damage(error):
         return SessionWriteFailed(str(path), f"the database is damaged ({error})", _RESCUE)
     return SessionWriteFailed(str(path), _cause(error), _RETRY)
 
 
-def is_damage(error: sqlite3.Error) -> bool:
+def is_damage(error: Exception) -> bool:
     """Whether the file itself is broken."""
-    return _code(error) in _DAMAGED
+    return _code(error) in _DAMAGED or isinstance(error, UnicodeError)
 
 
-def _code(error: sqlite3.Error) -> int:
+def _code(error: Exception) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
-def _cause(error: sqlite3.Error) -> str:
+def _cause(error: Exception) -> str:
     told = _CAUSES.get(_code(error))
     return f"{told} ({error})" if told else str(error)
 

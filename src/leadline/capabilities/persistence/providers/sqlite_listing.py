@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from leadline.capabilities.persistence.providers.listing import bracket, header_in
-from leadline.capabilities.persistence.providers.sqlite_database import is_damage
+from leadline.capabilities.persistence.providers.sqlite_database import ENGINE_ERRORS, is_damage
 from leadline.capabilities.persistence.providers.sqlite_log import stretch
 from leadline.capabilities.persistence.providers.sqlite_schema import OFFSET_BITS
 from leadline.core.session.codec import MAX_HEADER_BYTES, Header, decode_header
@@ -140,7 +140,7 @@ def salvaged(connection: sqlite3.Connection) -> list[Row]:
             row = _salvaged_row(connection, number, found[1])
             if row is not None:
                 rows.append(row)
-        except sqlite3.Error:
+        except ENGINE_ERRORS:
             failed += 1
         number += 1
     return rows
@@ -196,7 +196,7 @@ def _resting(connection: sqlite3.Connection, row: Row, types: EventTypes) -> Ses
         return cast("SessionStatus", row.resting)
     try:
         return resting(connection, row.number, types)
-    except sqlite3.Error as error:
+    except ENGINE_ERRORS as error:
         if not is_damage(error):
             raise
         return "interrupted"

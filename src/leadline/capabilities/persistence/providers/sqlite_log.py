@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from anyio import to_thread
 
-from leadline.capabilities.persistence.providers.sqlite_database import Database, is_damage
+from leadline.capabilities.persistence.providers.sqlite_database import ENGINE_ERRORS, Database, is_damage
 from leadline.capabilities.persistence.providers.sqlite_schema import OFFSET_BITS
 from leadline.core.clock import Clock
 from leadline.core.session.errors import StaleLease
@@ -104,7 +104,7 @@ class LogReader:
                 for at, line in batch:
                     last = at
                     yield at, _bytes(line)
-        except sqlite3.Error as error:
+        except ENGINE_ERRORS as error:
             if not is_damage(error):
                 raise
             self.damaged = True
@@ -119,7 +119,7 @@ class LogReader:
                 f"SELECT at, line {_STRETCH} ORDER BY at DESC", (last + 1, beyond)
             ):
                 behind.append((at, _bytes(line)))
-        except sqlite3.Error as error:
+        except ENGINE_ERRORS as error:
             if not is_damage(error):
                 raise
         yield from reversed(behind)
@@ -136,10 +136,10 @@ class LogReader:
                     yield unpacker.decompress(held, _PART_BYTES)
                     held = unpacker.unconsumed_tail
             yield unpacker.flush()
-        except (sqlite3.Error, zlib.error) as error:
-            if isinstance(error, sqlite3.Error) and not is_damage(error):
+        except (*ENGINE_ERRORS, zlib.error) as error:
+            if not isinstance(error, zlib.error) and not is_damage(error):
                 raise
-            self.damaged = isinstance(error, sqlite3.Error)
+            self.damaged = not isinstance(error, zlib.error)
             self.problems.append(f"the archive is damaged: {error}")
             return
         if not unpacker.eof:

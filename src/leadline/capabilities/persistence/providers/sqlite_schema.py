@@ -88,11 +88,11 @@ def migrate(connection: sqlite3.Connection, target: int = VERSION) -> None:
         SchemaUnknown: nothing was changed.
         sqlite3.Error: nothing was changed.
     """
-    if _version(connection) == target:
+    if version_of(connection) == target:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        before = _version(connection)  # another process may have been quicker
+        before = version_of(connection)  # another process may have been quicker
         for version in range(before, target):
             for statement in MIGRATIONS[version]:
                 connection.execute(statement)
@@ -106,7 +106,12 @@ def migrate(connection: sqlite3.Connection, target: int = VERSION) -> None:
         raise
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def version_of(connection: sqlite3.Connection) -> int:
+    """The version of the schema; 0 for an empty database.
+
+    Raises:
+        SchemaUnknown: it is of a later version, or of another program.
+    """
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()

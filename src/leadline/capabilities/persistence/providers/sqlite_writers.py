@@ -44,7 +44,8 @@ class Writers:
         """
         try:
             while not self._token:
-                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._folder.mkdir(mode=0o700, exist_ok=True)
                 self._sweep()
                 self._enter(secrets.token_hex(8))
         except OSError as error:
