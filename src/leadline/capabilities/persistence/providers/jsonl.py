@@ -270,9 +270,11 @@ class JsonlSessions(SessionStore):
         files = self._existing(session_id)
         try:
             with files.log() as (file, lost):
-                await to_thread.run_sync(_skip, file, start)
-                while chunk := await to_thread.run_sync(file.read, _CHUNK):
+                chunk = await to_thread.run_sync(_from, file, start)
+                while chunk:
                     yield chunk
+                    # A short piece is the last one: what a live writer adds behind it is for the next time.
+                    chunk = await to_thread.run_sync(file.read, _CHUNK) if len(chunk) == _CHUNK else b""
                 if lost:
                     raise SessionUnreadable(f"the archive of session {session_id} is damaged: {lost[0]}")
         except FileNotFoundError:
@@ -377,12 +379,14 @@ def _refuse_taken(files: SessionFiles) -> None:
         raise SessionExists(f"session {files.id} is there already ({there}); choose another id")
 
 
-def _skip(file: BinaryIO, count: int) -> None:
+def _from(file: BinaryIO, start: int) -> bytes:
+    """The first piece from byte `start` on."""
     if file.seekable():
-        file.seek(count)
-        return
-    while count and (skipped := len(file.read(min(count, _CHUNK)))):
-        count -= skipped
+        file.seek(start)
+        start = 0
+    while start and (skipped := len(file.read(min(start, _CHUNK)))):
+        start -= skipped
+    return file.read(_CHUNK)
 
 
 def _mark(root: Path) -> str | None:

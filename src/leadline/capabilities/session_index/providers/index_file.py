@@ -38,6 +38,8 @@ CREATE INDEX session_order ON session((status = 'unreadable'), created DESC, id 
 CREATE INDEX session_roots ON session((status = 'unreadable'), created DESC, id DESC) WHERE depth = 0;
 CREATE INDEX session_parent ON session(parent);
 CREATE INDEX session_known ON session(known);
+CREATE INDEX session_stamps ON session(id, stamp);
+CREATE INDEX session_held ON session(id) WHERE holder != '';
 CREATE TABLE progress(session INTEGER PRIMARY KEY, offset INTEGER NOT NULL, checkpoints BLOB NOT NULL);
 CREATE TABLE passage(row INTEGER PRIMARY KEY, session INTEGER NOT NULL, place TEXT NOT NULL, key TEXT NOT NULL);
 CREATE INDEX passage_session ON passage(session, place, key);
@@ -268,12 +270,12 @@ class IndexFile:
             f"SELECT id, size, {_SEEN}, offset, checkpoints FROM session LEFT JOIN progress ON session = n "
             f"WHERE status != 'unreadable' AND known NOT IN {_AMONG}"
         )
-        values = [_json(good)]
+        values = [_json(good)]  # in the order of their making, so that newer passages come behind older ones
         if ids is not None:
             query += f" AND id IN {_AMONG}"
             values.append(_json(ids))
         with self._lock:
-            found = self._connection.execute(query, values).fetchall()
+            found = self._connection.execute(f"{query} ORDER BY created, id", values).fetchall()
         return [Unread(id_, size, seen, _progress(at, packed)) for id_, size, seen, at, packed in found]
 
     def take(self, by: str, readings: Sequence[tuple[Unread, Reading]]) -> None:
@@ -364,14 +366,23 @@ class IndexFile:
             ).fetchall()
         return [Row(*values) for values in found]
 
-    def matches(self, expression: str, limit: int, offset: int) -> list[Match]:
-        """Passages that match, best first."""
+    def nth_newest(self, expression: str, before: int, count: int) -> int:
+        """The row of passage number `count` of those before row `before` that match, newest first; 0 where fewer do."""
+        with self._lock:
+            found = self._connection.execute(
+                "SELECT rowid FROM words WHERE words MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT 1 OFFSET ?",
+                (expression, before, count - 1),
+            ).fetchone()
+        return cast("int", found[0]) if found else 0
+
+    def matches(self, expression: str, first: int, before: int, limit: int, offset: int) -> list[Match]:
+        """Passages that match, of those from row `first` to before row `before`, best first."""
         with self._lock:
             found = self._connection.execute(
                 "SELECT row, session, place FROM (SELECT rowid AS found, "
-                f"{_RANKING} AS score FROM words WHERE words MATCH ? ORDER BY score, rowid DESC LIMIT ? OFFSET ?) "
-                "JOIN passage ON row = found ORDER BY score, row DESC",
-                (expression, limit, offset),
+                f"{_RANKING} AS score FROM words WHERE words MATCH ? AND rowid >= ? AND rowid < ? "
+                "ORDER BY score, rowid DESC LIMIT ? OFFSET ?) JOIN passage ON row = found ORDER BY score, row DESC",
+                (expression, first, before, limit, offset),
             ).fetchall()
         return [Match(*values) for values in found]
 

@@ -8,7 +8,7 @@ that grew, what is new is read. A list reads the logs that it shows, a search an
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,6 +54,8 @@ from leadline.kernel.context import Context
 
 S = TypeVar("S", bound=msgspec.Struct)
 R = TypeVar("R")
+Q = TypeVar("Q")
+T = TypeVar("T")
 
 _RESCAN_S = 5.0
 """Seconds after which the whole store is looked at again whatever its mark says: somebody may have edited a file."""
@@ -237,10 +239,9 @@ class LocalIndex(SessionIndex):
             await self._enter(sorted(stirring), {})
 
     async def _scan(self) -> None:
-        stamps = await self._store.stamps()
-        writers = await self._store.writers()
-        file = await self._in_thread(self._open)
-        known, held = await self._in_thread(lambda: (file.stamps(), file.open_ids()))
+        (stamps, writers), (file, known, held) = await _both(
+            self._as_stored, lambda: self._in_thread(self._as_known)
+        )
         gone = [one for one in known if one not in stamps]
         if gone:
             await self._in_thread(lambda: file.remove(gone))
@@ -248,6 +249,13 @@ class LocalIndex(SessionIndex):
         changed.update(one for one in (*writers, *held) if one in stamps)
         if changed:
             await self._enter(sorted(changed), stamps)
+
+    async def _as_stored(self) -> tuple[dict[str, str], Iterable[str]]:
+        return await self._store.stamps(), await self._store.writers()
+
+    def _as_known(self) -> tuple[IndexFile, dict[str, str], Sequence[str]]:
+        file = self._open()
+        return file, file.stamps(), file.open_ids()
 
     async def _enter(self, ids: Sequence[str], stamps: dict[str, str]) -> None:
         """Take in what the store says of `ids`. Stamps are older than that, so that nothing is missed."""
@@ -316,6 +324,26 @@ class LocalIndex(SessionIndex):
         except SessionNotFound:
             return None
         return reading
+
+
+async def _both(one: Callable[[], Awaitable[R]], other: Callable[[], Awaitable[Q]]) -> tuple[R, Q]:
+    """What both give, at the same time. An error of one is raised as it is, after the other is done."""
+    first: list[R] = []
+    second: list[Q] = []
+    failed: list[Exception] = []
+
+    async def kept(call: Callable[[], Awaitable[T]], given: list[T]) -> None:
+        try:
+            given.append(await call())
+        except Exception as error:  # noqa: BLE001 - raised below, where no group is put around it
+            failed.append(error)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(kept, one, first)
+        await kept(other, second)
+    if failed:
+        raise failed[0]
+    return first[0], second[0]
 
 
 def _entry(found: SessionEntry, stamp: str) -> Entry:

@@ -13,6 +13,11 @@ from leadline.capabilities.session_index.seam import Hit, Page, Summary
 _FIRST = 200
 """Passages that are fetched first; then four times as many, and so on, until the page is full."""
 
+_WEIGHED = 4_000
+"""Passages that are weighed against each other. Where more match, the word tells little: newer ones come first."""
+
+_END = 1 << 62
+
 
 @dataclass(frozen=True, slots=True)
 class _Found:
@@ -74,12 +79,14 @@ class Search:
         return list(seen.values())
 
     def _blocks(self, expression: str) -> Iterator[list[Match]]:
-        offset, size = 0, _FIRST
-        while block := self._file.matches(expression, size, offset):
-            yield block
-            if len(block) < size:
-                return
-            offset, size = offset + size, size * 4
+        before = _END
+        while before:
+            first = self._file.nth_newest(expression, before, _WEIGHED)
+            offset, size = 0, _FIRST
+            while block := self._file.matches(expression, first, before, size, offset):
+                yield block
+                offset, size = offset + len(block), size * 4
+            before = first
 
     def _under_roots(self, matches: Sequence[Match]) -> list[_Found]:
         family = self._file.family(sorted({one.session for one in matches}))
