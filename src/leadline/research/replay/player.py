@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -37,13 +37,14 @@ if TYPE_CHECKING:
 ROLES = {PLANNING: "planner", UNIT: "researcher", SYNTHESIS: "writer"}
 """Roles of a run by the purpose of their requests."""
 
-Live: TypeAlias = "Callable[[LlmRequest], bool]"
-"""Whether a request that has no recorded answer, or is to get a new one, goes to its provider."""
+Leaves: TypeAlias = Literal["never", "unrecorded", "always"]
+Live: TypeAlias = "Callable[[LlmRequest], Leaves]"
+"""Which requests go to their provider: none, those that have no recorded answer to just them, or all."""
 
 
-def nothing_live(request: LlmRequest) -> bool:
+def nothing_live(request: LlmRequest) -> Leaves:
     """No request leaves: the rule of a replay."""
-    return False
+    return "never"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,9 +204,10 @@ class Player:
     def _goes_out(
         self, request: LlmRequest, attempt: RecordedAttempt | None, differences: tuple[PartDifference, ...]
     ) -> bool:
-        """Only what has no recorded answer to just this request may leave, and only if the replay allows it."""
-        fits = attempt is not None and not attempt.is_open and not differences
-        return not fits and self._live(request)
+        leaves = self._live(request)
+        if leaves != "unrecorded":
+            return leaves == "always"
+        return attempt is None or attempt.is_open or bool(differences)
 
     async def _wait(self, session: str) -> None:
         """Say nothing more until whoever waits is stopped."""

@@ -23,7 +23,15 @@ from leadline.research.evidence.pinned import stored_text
 from leadline.research.replay.clock import RecordedClock
 from leadline.research.replay.corpus import RecordedCorpus, RecordedSources, Texts, recorded_sources
 from leadline.research.replay.differences import text_difference
-from leadline.research.replay.player import ROLES, AskedRequest, Live, Player, UnaskedRequest, nothing_live
+from leadline.research.replay.player import (
+    ROLES,
+    AskedRequest,
+    Leaves,
+    Live,
+    Player,
+    UnaskedRequest,
+    nothing_live,
+)
 from leadline.research.replay.recording import RecordedSession, load_recording
 from leadline.research.request import ResearchRequest
 from leadline.research.stored import StoredRun, load_run
@@ -56,12 +64,12 @@ class WhatIf:
     """What is to be different from the recorded run; nothing by default."""
 
     model: ModelRef | None = None
-    """Who is asked instead of playing recorded answers; where just this request was answered by it, the answer is
-    played."""
+    """Who is asked instead of playing recorded answers."""
     roles: Collection[str] = ()
     """Whom `model` answers for: planner, researcher, writer. Empty: for all."""
     method: str | None = None
-    """How the research is done; what this method asks and the recording does not have goes to the model."""
+    """How the research is done. Recorded answers are played where it asks just what was asked; the rest goes to the
+    model."""
     checks: Collection[str] = ()
     """Names of the checks that judge the sentences. Empty: all that are mounted."""
 
@@ -80,12 +88,16 @@ class WhatIf:
     def live(self) -> Live:
         """Which requests may leave."""
         if self.model is None:
-            return nothing_live if self.method is None else _everything
-        return lambda request: not self.roles or ROLES.get(request.purpose.name) in self.roles
+            return nothing_live if self.method is None else _unrecorded
+        rest: Leaves = "never" if self.method is None else "unrecorded"
+        return lambda request: "always" if self._asks(request) else rest
+
+    def _asks(self, request: LlmRequest) -> bool:
+        return not self.roles or ROLES.get(request.purpose.name) in self.roles
 
 
-def _everything(request: LlmRequest) -> bool:
-    return True
+def _unrecorded(request: LlmRequest) -> Leaves:
+    return "unrecorded"
 
 
 @dataclass(frozen=True)
