@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
+import os
+import pty
+import struct
+import subprocess
+import termios
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from leadline.testing.provider_server.behaviours import Behaviour
-from tests.composition.cli import QUESTION, Command, Ended, provider, started
+from tests.composition.cli import PROGRAM, QUESTION, Command, Ended, provider, started
 from tests.composition.conftest import FakeResearcher
 
 EACH_LIST = [["sessions", "list"], ["runs", "list"], ["sessions", "search", "hotel"]]
@@ -26,6 +33,16 @@ def agent(command: Command) -> str:
     """The id of an agent's session that had one turn."""
     with provider(["the answer"]) as model:
         return command("agent", "name the ferry", "--json", *model).json["session"]
+
+
+@pytest.fixture(params=["jsonl", "sqlite"])
+def either_store(request: pytest.FixtureRequest, home: Path) -> None:
+    """Keeps sessions in the one store, then in the other."""
+    home.mkdir()
+    (home / "leadline.yml").write_text(f"- {{id: persistence, merge: {{store: {request.param}}}}}\n")
+
+
+on_either_store = pytest.mark.usefixtures("either_store")
 
 
 def listed(ended: Ended) -> list[Any]:
@@ -46,10 +63,7 @@ def test_where_nothing_is_stored_nothing_is_listed(command: Command, words: list
 
 
 @pytest.mark.parametrize("words", EACH_LIST, ids=" ".join)
-def test_each_list_is_an_array_of_sessions(
-    command: Command, run: str, words: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
+def test_each_list_is_an_array_of_sessions(command: Command, run: str, words: list[str]) -> None:
     (found,) = listed(command(*words, "--json"))
     assert (found["id"], found["kind"], found["status"]) == (run, "research", "completed")
     assert found["created_at"].startswith("20")
@@ -59,6 +73,7 @@ def test_each_list_is_an_array_of_sessions(
     assert QUESTION in table
 
 
+@on_either_store
 def test_a_list_shows_what_a_person_started_and_its_children_where_they_are_asked_for(
     command: Command, run: str, agent: str
 ) -> None:
@@ -129,17 +144,31 @@ def test_a_long_list_comes_in_pages(command: Command) -> None:
     assert seen == ids[::-1]
 
 
-def test_a_table_fits_the_terminal_and_is_whole_in_a_pipe(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
+def on_terminal(columns: int, *words: str) -> list[str]:
+    """What a command prints on a terminal of that width, by lines."""
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    with os.fdopen(ours, "rb", buffering=0) as terminal:
+        subprocess.run([PROGRAM, *words], stdout=its, stderr=subprocess.PIPE, env=env, timeout=60, check=True)
+        os.close(its)
+        shown = b""
+        with suppress(OSError):  # a terminal that nobody writes to any more is an error to read
+            while part := terminal.read(65536):
+                shown += part
+    return shown.decode().splitlines()
+
+
+def test_a_table_fits_the_terminal_and_is_whole_in_a_pipe(command: Command) -> None:
     command("agent", "飯店 " * 60)
     whole = command("sessions", "list").out.decode().splitlines()
-    monkeypatch.setenv("COLUMNS", "60")
-    narrow = command("sessions", "list").out.decode().splitlines()
+    narrow = on_terminal(60, "sessions", "list")
     assert max(map(len, whole)) > 60
-    assert len(narrow) == 2
+    assert len(narrow) == len(whole) == 2
     assert all(sum(2 if c in "飯店" else 1 for c in line) <= 60 for line in narrow)
+    found = on_terminal(60, "sessions", "search", "飯店")
+    assert len(found) == 3
+    assert "\x1b[1m飯店\x1b[0m" in found[2]
 
 
 def test_a_title_cannot_play_with_the_terminal(command: Command, agent: str) -> None:
@@ -150,6 +179,7 @@ def test_a_title_cannot_play_with_the_terminal(command: Command, agent: str) -> 
         assert "\u202e" not in shown
 
 
+@on_either_store
 def test_a_chinese_word_in_a_report_is_found(command: Command, tmp_path: Path) -> None:
     folder = tmp_path / "share"
     folder.mkdir()
@@ -183,7 +213,7 @@ def test_a_session_that_cannot_be_read_hides_no_other(
     assert found[run]["status"] == "completed"
     assert found[agent]["status"] == "unreadable"
     assert found[agent]["reason"]
-    assert found[agent]["reason"][:20] in command("sessions", "list").out.decode()
+    assert found[agent]["reason"] in command("sessions", "list").out.decode()
 
 
 def test_an_index_that_is_damaged_is_made_again(command: Command, home: Path, run: str) -> None:
@@ -199,6 +229,7 @@ def test_an_index_that_is_damaged_is_made_again(command: Command, home: Path, ru
 # --- ids ----------------------------------------------------------------------------------------------------
 
 
+@on_either_store
 def test_an_id_may_be_given_by_its_beginning(command: Command, run: str, tmp_path: Path) -> None:
     beginning = run[:-6]
     for words in (["show"], ["sessions", "show"], ["runs", "show"], ["audit"]):
@@ -249,6 +280,7 @@ def test_an_id_that_is_not_there_is_a_mistake_of_the_command(
 # --- going on -----------------------------------------------------------------------------------------------
 
 
+@on_either_store
 def test_a_fork_goes_on_where_the_session_was(command: Command, agent: str) -> None:
     fork = command("sessions", "fork", agent, "--title", "in French")
     made = fork.out.decode().strip()
@@ -287,11 +319,13 @@ def test_a_run_is_not_forked(command: Command, run: str) -> None:
     assert f"leadline replay {run}" in ended.complaint
 
 
+@on_either_store
 def test_a_title_of_a_person_is_what_lists_show(command: Command, run: str) -> None:
     report = command("show", run, "--report").out
     assert command("sessions", "rename", run, "the", "hotel", "question").code == 0
     (found,) = listed(command("runs", "list", "--json"))
     assert (found["title"], found["status"]) == ("the hotel question", "completed")
+    assert "title by a person: the hotel question" in command("show", run).out.decode()
     renamed = command("sessions", "rename", run[:9], "again", "--json").json
     assert (renamed["id"], renamed["title"]) == (run, "again")
     assert listed(command("sessions", "search", "again", "--json"))[0]["id"] == run
@@ -306,6 +340,7 @@ def test_a_title_that_is_blank_is_refused(command: Command, agent: str) -> None:
         assert "blank" in ended.complaint
 
 
+@on_either_store
 def test_what_is_being_written_is_not_renamed_deleted_or_archived(command: Command) -> None:
     with provider([Behaviour("stall")]) as model:
         process = started("agent", "wait for ever", *model)
@@ -332,6 +367,7 @@ def test_what_is_being_written_is_not_renamed_deleted_or_archived(command: Comma
 # --- keeping ------------------------------------------------------------------------------------------------
 
 
+@on_either_store
 def test_a_run_can_be_carried_to_another_home(
     command: Command, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -434,6 +470,7 @@ def test_at_a_terminal_it_asks(
     assert len(listed(command("runs", "list", "--json"))) == left
 
 
+@on_either_store
 def test_a_run_is_deleted_with_all_that_it_started_and_then_its_texts(
     command: Command, home: Path, run: str, agent: str
 ) -> None:
@@ -461,6 +498,7 @@ def test_if_one_of_several_cannot_be_deleted_none_is(command: Command, run: str,
     assert listed(command("sessions", "list", "--json")) == []
 
 
+@on_either_store
 def test_a_fork_outlives_the_session_that_it_is_from(command: Command, agent: str) -> None:
     fork = command("sessions", "fork", agent).out.decode().strip()
     assert command("sessions", "delete", agent, "--yes").code == 0
@@ -468,6 +506,7 @@ def test_a_fork_outlives_the_session_that_it_is_from(command: Command, agent: st
     assert "the answer" in command("show", fork).out.decode()
 
 
+@on_either_store
 def test_what_is_old_is_pruned_by_kind(command: Command, run: str, agent: str) -> None:
     assert command("sessions", "prune", "--older-than", "1d", "--yes", "--json").json["deleted"] == []
     done = command("sessions", "prune", "--older-than", "0s", "--kind", "agent", "--yes", "--json").json

@@ -16,6 +16,7 @@ from leadline.core.session.events import (
     AssistantSaid,
     LlmRetry,
     RequestSent,
+    Titled,
     ToolAnswered,
     ToolCalled,
     TurnEnd,
@@ -81,6 +82,9 @@ def _block(session: Session, logged: Logged) -> Iterator[str]:
             yield f"{mark} {event.message.name}: {_visible(event.message.content, _SHORT)}"
         case LlmRetry():
             yield f"  retry in {event.delay_s:.1f} s after: {event.failure.message}"
+        case Titled():
+            by = {"user": "a person", "model": "a model"}.get(event.source, "its first words")
+            yield f"  title by {by}: {_visible(event.title, _SHORT)}"
         case RequestSent():
             yield f"  asks {event.model} ({event.purpose})"
         case None:

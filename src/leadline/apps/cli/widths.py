@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -39,8 +38,6 @@ def shortened(text: str, columns: int) -> str:
 
 def terminal_columns() -> int | None:
     """The width that a document for a person has to fit into; None where stdout is no terminal."""
-    if os.environ.get("COLUMNS", "").isdigit():
-        return max(20, int(os.environ["COLUMNS"]))
     terminal = bool(sys.stdout) and sys.stdout.isatty()
     return max(20, shutil.get_terminal_size().columns) if terminal else None
 
