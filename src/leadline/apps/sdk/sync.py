@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +15,7 @@ from leadline.apps.sdk.options import ResearchOptions
 from leadline.apps.sdk.sync_sessions import SyncSessions
 
 if TYPE_CHECKING:
+    from leadline.research.replay.replay import Replayed
     from leadline.research.report.result import ResearchResult
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -69,6 +70,20 @@ class SyncLeadline:
         """As `Leadline.research`."""
         return self._running.call(
             lambda: self._app.research(question, corpus=corpus, bundle=bundle, **options)
+        )
+
+    def replay(
+        self,
+        run_id: str,
+        *,
+        model: str | None = None,
+        roles: Collection[str] = (),
+        method: str | None = None,
+        checks: Collection[str] = (),
+    ) -> Replayed:
+        """As `Leadline.replay`."""
+        return self._running.call(
+            lambda: self._app.replay(run_id, model=model, roles=roles, method=method, checks=checks)
         )
 
     def agent(self, task: str, *, model: str | None = None, persona: str = "") -> AgentReply:
