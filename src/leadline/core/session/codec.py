@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 import msgspec
 
@@ -34,6 +34,9 @@ MAX_HEADER_BYTES = 16 * 1024
 
 MAX_EVENT_BYTES = 8 * 1024 * 1024
 """Ceiling on the encoded data of one event; larger things are blobs, and the log names their hash."""
+
+LARGE_BYTES = 64 * 1024
+"""A line of more than this is left in the log when that is loaded, and read when it is asked for."""
 
 CHAIN_DIGITS = 32
 _TYPE = re.compile(r"[a-z0-9][a-z0-9.+_-]*(/[a-z0-9][a-z0-9.+_-]*)+")
@@ -78,7 +81,13 @@ class Logged(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     type: str
     prev: str
     derives: bool = False
-    data: msgspec.Raw
+    held: msgspec.Raw = msgspec.field(name="data")
+    """The data, where it is in memory; `data` is what one reads."""
+
+    @property
+    def data(self) -> msgspec.Raw:
+        """The event's own data as JSON."""
+        return self.held
 
     def as_(self, kind: type[E]) -> E:
         """The event as a `kind`, decoded anew each time; older versions brought up to date.
@@ -99,6 +108,72 @@ class Logged(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise EventUndecodable(f"data of event {self.seq} ({self.type}) is not JSON: {error}") from error
         return cast("JsonObject", parsed) if isinstance(parsed, dict) else {}
+
+
+class Outside(Protocol):
+    """Where the lines of large events stay, instead of in memory."""
+
+    def keep(self, at: int, line: bytes) -> int:
+        """Keep a line that stands at byte `at` of the log; where `read` finds it. May raise OSError."""
+        ...
+
+    def read(self, at: int, size: int) -> bytes:
+        """The line again, as far as it is there. May raise OSError."""
+        ...
+
+
+class LoggedOutside(Logged, frozen=True, kw_only=True, eq=False, gc=False):
+    """An event whose data is read from its log each time that somebody asks for it."""
+
+    outside: Outside
+    at: int
+    size: int
+    digest: str
+    """Of the line, as the next one has it in `prev`."""
+
+    @property
+    def data(self) -> msgspec.Raw:
+        """The event's own data as JSON, read anew.
+
+        Raises:
+            EventUndecodable: the log does not hold it any more.
+        """
+        try:
+            line = self.outside.read(self.at, self.size)
+        except OSError as error:
+            raise EventUndecodable(
+                f"data of event {self.seq} ({self.type}) cannot be read from its log: {error.strerror or error}"
+            ) from error
+        found = decode_line(line) if chain(line) == self.digest else "it changed"
+        if isinstance(found, str):
+            raise EventUndecodable(
+                f"data of event {self.seq} ({self.type}) is not in its log any more as it was when it was loaded"
+            )
+        return found.held
+
+
+def left_outside(logged: Logged, outside: Outside, at: int, line: bytes) -> Logged:
+    """`logged`, whose line stands at byte `at` of the log, without its data in memory.
+
+    As it is where the line cannot be kept outside.
+    """
+    try:
+        kept = outside.keep(at, line)
+    except OSError:
+        return logged
+    return LoggedOutside(
+        v=logged.v,
+        seq=logged.seq,
+        t=logged.t,
+        type=logged.type,
+        prev=logged.prev,
+        derives=logged.derives,
+        held=msgspec.Raw(b"null"),
+        outside=outside,
+        at=kept,
+        size=len(line),
+        digest=chain(line),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +311,7 @@ def compose(event: Event, seq: int, t: float, prev: str) -> tuple[bytes, Logged,
     before, after = _line_parts(kind)
     line = b'{"v":%d,"seq":%d,"t":%r,%s%s%s%s}' % (kind.VERSION, seq, t, before, prev.encode(), after, data)
     logged = Logged(
-        v=kind.VERSION, seq=seq, t=t, type=kind.TYPE, prev=prev, derives=kind.DERIVES, data=msgspec.Raw(data)
+        v=kind.VERSION, seq=seq, t=t, type=kind.TYPE, prev=prev, derives=kind.DERIVES, held=msgspec.Raw(data)
     )
     return line + b"\n", logged, hashlib.sha256(line).hexdigest()[:CHAIN_DIGITS]
 
@@ -244,6 +319,7 @@ def compose(event: Event, seq: int, t: float, prev: str) -> tuple[bytes, Logged,
 def recompose(logged: Logged, seq: int, prev: str) -> tuple[bytes, Logged, str]:
     """As `compose`, for an event that is copied from another log; its data is kept byte for byte."""
     derives = b'"derives":true,' if logged.derives else b""
+    data = logged.data
     line = b'{"v":%d,"seq":%d,"t":%r,"type":%s,"prev":"%s",%s"data":%s}' % (
         logged.v,
         seq,
@@ -251,7 +327,7 @@ def recompose(logged: Logged, seq: int, prev: str) -> tuple[bytes, Logged, str]:
         _encoder.encode(logged.type),
         prev.encode(),
         derives,
-        bytes(logged.data),
+        bytes(data),
     )
     copy = Logged(
         v=logged.v,
@@ -260,7 +336,7 @@ def recompose(logged: Logged, seq: int, prev: str) -> tuple[bytes, Logged, str]:
         type=logged.type,
         prev=prev,
         derives=logged.derives,
-        data=logged.data,
+        held=data,
     )
     return line + b"\n", copy, chain(line)
 

@@ -15,13 +15,16 @@ from typing import BinaryIO
 
 from leadline.core.session.codec import (
     FORMAT,
+    LARGE_BYTES,
     MAX_EVENT_BYTES,
     Header,
     Logged,
+    Outside,
     Problem,
     chain,
     decode_header,
     decode_line,
+    left_outside,
     newer_format,
 )
 
@@ -74,6 +77,16 @@ class _Line:
 
 
 @dataclass(slots=True)
+class _Read:
+    """A line that holds an event, as much of it as is needed later."""
+
+    number: int
+    end: int
+    digest: str
+    event: Logged
+
+
+@dataclass(slots=True)
 class _Accepted:
     number: int
     end: int
@@ -81,9 +94,9 @@ class _Accepted:
     """The digest before it."""
 
 
-def load(file: BinaryIO) -> Loaded:
-    """Read a log from its start to its end."""
-    return _Loader().run(file)
+def load(file: BinaryIO, outside: Outside | None = None) -> Loaded:
+    """Read a log from its start to its end. With `outside`, large lines stay there and not in memory."""
+    return _Loader(outside).run(file)
 
 
 def _lines(file: BinaryIO) -> Iterator[_Line]:
@@ -103,15 +116,17 @@ def _lines(file: BinaryIO) -> Iterator[_Line]:
 
 
 class _Loader:
-    def __init__(self) -> None:
+    def __init__(self, outside: Outside | None) -> None:
         self._out = Loaded()
-        self._accepted: list[_Accepted] = []
-        self._loose: dict[tuple[int, str], tuple[_Line, Logged]] = {}
+        self._outside = outside
+        self._last: _Accepted | None = None
+        self._reach = (0, 0)
+        """End and number of the furthest line that was accepted, the last one left out."""
+        self._loose: dict[tuple[int, str], _Read] = {}
         self._stray: dict[int, Quarantined] = {}
         self._moved: list[Problem] = []
-        self._after_last: tuple[_Line, Logged] | None = None
+        self._after_last: _Read | None = None
         self._anchored = False
-        self._starts: list[tuple[int, int]] = []
 
     def run(self, file: BinaryIO) -> Loaded:
         out = self._out
@@ -120,7 +135,6 @@ class _Loader:
         if first is None:
             out.problems.append(Problem(1, "the file is empty: its header was never written"))
             return out
-        self._starts.append((first.start, first.number))
         out.size = first.end
         if not self._header(first):
             for line in lines:
@@ -128,7 +142,6 @@ class _Loader:
             return out
         for line in lines:
             out.size = line.end
-            self._starts.append((line.start, line.number))
             self._event(line)
         self._doubt_last()
         self._finish()
@@ -150,6 +163,7 @@ class _Loader:
         if isinstance(found, Header) and found.format >= 1:
             out.header, out.header_sound = found, True
             out.digest, out.end = chain(content), line.end
+            self._reach = (line.end, line.number)
             self._anchored = True
             return True
         reason = (
@@ -161,31 +175,37 @@ class _Loader:
         return True
 
     def _event(self, line: _Line) -> None:
-        found = self._read(line)
-        if isinstance(found, str):
-            self._set_aside(line, found, None)
+        read = self._read(line)
+        if isinstance(read, str):
+            self._set_aside(line.number, read, None)
             return
+        found = read.event
         if not self._out.logged and not self._loose and found.seq == 0 and found.prev != self._out.digest:
             self._anchor(found)
         if self._fits(found):
-            self._accept(line, found)
+            self._accept(read)
             while self._loose and (next_ := self._loose.pop(self._wanted(), None)):
-                del self._stray[next_[0].number]
-                self._moved.append(Problem(next_[0].number, f"event {next_[1].seq} stood out of order"))
-                self._accept(*next_)
+                del self._stray[next_.number]
+                self._moved.append(Problem(next_.number, f"event {next_.event.seq} stood out of order"))
+                self._accept(next_)
             return
-        reason = self._why_not(found)
-        self._set_aside(line, reason, found)
-        self._loose.setdefault((found.seq, found.prev), (line, found))
+        self._set_aside(line.number, self._why_not(read), found)
+        self._loose.setdefault((found.seq, found.prev), read)
         if self._after_last is None:
-            self._after_last = (line, found)
+            self._after_last = read
 
-    def _read(self, line: _Line) -> Logged | str:
-        if line.content is None:
+    def _read(self, line: _Line) -> _Read | str:
+        content = line.content
+        if content is None:
             return f"longer than any line can be ({line.end - line.start} bytes)"
         if not line.finished:
-            return f"unfinished: the last {len(line.content)} bytes were not completely written"
-        return decode_line(line.content)
+            return f"unfinished: the last {len(content)} bytes were not completely written"
+        found = decode_line(content)
+        if isinstance(found, str):
+            return found
+        if self._outside is not None and len(content) > LARGE_BYTES:
+            found = left_outside(found, self._outside, line.start, content)
+        return _Read(line.number, line.end, chain(content), found)
 
     def _anchor(self, first: Logged) -> None:
         """The first event does not continue the header: the events hold together without it."""
@@ -203,26 +223,32 @@ class _Loader:
     def _fits(self, found: Logged) -> bool:
         return (found.seq, found.prev) == self._wanted()
 
-    def _why_not(self, found: Logged) -> str:
+    def _digest_of(self, seq: int) -> str:
+        logged = self._out.logged
+        return logged[seq + 1].prev if seq + 1 < len(logged) else self._out.digest
+
+    def _why_not(self, read: _Read) -> str:
+        found = read.event
         wanted = len(self._out.logged)
         if found.seq < wanted:
-            same = self._out.logged[found.seq] if found.seq >= 0 else None
-            if same is not None and same.prev == found.prev and bytes(same.data) == bytes(found.data):
+            if found.seq >= 0 and read.digest == self._digest_of(found.seq):
                 return f"event {found.seq} again"
             return f"event {found.seq}, which the session has already in another form"
         if found.seq > wanted:
             return f"event {found.seq}, where event {wanted} was expected"
         return f"event {found.seq} does not continue the event before it"
 
-    def _accept(self, line: _Line, found: Logged) -> None:
+    def _accept(self, read: _Read) -> None:
         out = self._out
-        self._accepted.append(_Accepted(line.number, line.end, out.digest))
-        out.logged.append(found)
-        out.digest = chain(line.content or b"")
+        if self._last is not None:
+            self._reach = max(self._reach, (self._last.end, self._last.number))
+        self._last = _Accepted(read.number, read.end, out.digest)
+        out.logged.append(read.event)
+        out.digest = read.digest
         self._after_last = None
 
-    def _set_aside(self, line: _Line, reason: str, event: Logged | None) -> None:
-        self._stray[line.number] = Quarantined("", line.number, reason, event)
+    def _set_aside(self, number: int, reason: str, event: Logged | None) -> None:
+        self._stray[number] = Quarantined("", number, reason, event)
 
     def _doubt_last(self) -> None:
         """Drop the last accepted event when the one behind it says that it was another.
@@ -230,25 +256,27 @@ class _Loader:
         Which of the two was altered is known when there is a third: it names the hash of the second. When
         there is none, neither is believed.
         """
-        out = self._out
-        if not self._accepted or self._after_last is None:
+        out, last, follower = self._out, self._last, self._after_last
+        if last is None or follower is None or follower.event.seq != len(out.logged):
             return
-        line, follower = self._after_last
-        if follower.seq != len(out.logged):
+        named = {prev for seq, prev in self._loose if seq == follower.event.seq + 1}
+        if named and follower.digest not in named:
             return
-        named = {prev for seq, prev in self._loose if seq == follower.seq + 1}
-        if named and chain(line.content or b"") not in named:
-            return
-        last, doubted = self._accepted.pop(), out.logged.pop()
+        doubted, self._last = out.logged.pop(), None
         out.digest = last.before
-        reason = f"event {doubted.seq} is not the one that event {follower.seq} continues: one of the two was altered"
-        self._stray[last.number] = Quarantined("", last.number, reason, doubted)
+        reason = (
+            f"event {doubted.seq} is not the one that event {follower.event.seq} continues: "
+            "one of the two was altered"
+        )
+        self._set_aside(last.number, reason, doubted)
 
     def _finish(self) -> None:
         out = self._out
-        out.end = max((accepted.end for accepted in self._accepted), default=out.end)
+        if self._last is not None:
+            self._reach = max(self._reach, (self._last.end, self._last.number))
+        out.end, line = self._reach
         out.quarantined = [self._stray[number] for number in sorted(self._stray)]
         told = [Problem(one.line, one.reason) for one in out.quarantined] + self._moved
         out.problems.extend(sorted(told, key=lambda one: one.line))
         if out.end < out.size:
-            out.damaged_from_line = next(number for start, number in self._starts if start >= out.end)
+            out.damaged_from_line = line + 1

@@ -59,7 +59,7 @@ def answered(call: str, text: str = "result", name: str = "") -> ToolAnswered:
 def lines(*events: Event) -> list[Logged]:
     """The events as a log would have them, without what appending refuses."""
     return [
-        Logged(v=1, seq=seq, t=0.0, type=event.TYPE, prev="", data=msgspec.Raw(msgspec.json.encode(event)))
+        Logged(v=1, seq=seq, t=0.0, type=event.TYPE, prev="", held=msgspec.Raw(msgspec.json.encode(event)))
         for seq, event in enumerate(events)
     ]
 
@@ -175,11 +175,11 @@ def test_results_of_nested_calls_are_not_shown() -> None:
 
 
 def test_chunks_and_foreign_events_derive_nothing() -> None:
-    other = Logged(v=1, seq=9, t=0.0, type="plugin/thing", prev="", data=msgspec.Raw(b'{"x":1}'))
+    other = Logged(v=1, seq=9, t=0.0, type="plugin/thing", prev="", held=msgspec.Raw(b'{"x":1}'))
     broken = Logged(
-        v=1, seq=9, t=0.0, type="user/message", prev="", derives=True, data=msgspec.Raw(b'{"x":1}')
+        v=1, seq=9, t=0.0, type="user/message", prev="", derives=True, held=msgspec.Raw(b'{"x":1}')
     )
-    newer = Logged(v=9, seq=9, t=0.0, type="user/message", prev="", derives=True, data=msgspec.Raw(b"{}"))
+    newer = Logged(v=9, seq=9, t=0.0, type="user/message", prev="", derives=True, held=msgspec.Raw(b"{}"))
     log = [*lines(user("u1"), AssistantChunk(text="Hel"), SeedEnded()), other, broken, newer]
     assert shown(derive(log)) == ["user u1"]
 

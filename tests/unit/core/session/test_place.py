@@ -47,7 +47,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
 
 def line(seq: int, event: Event, broken: bool) -> Logged:
     data = b'{"turn":"none"}' if broken else msgspec.json.encode(event)
-    return Logged(v=1, seq=seq, t=0.0, type=event.TYPE, prev="", data=msgspec.Raw(data))
+    return Logged(v=1, seq=seq, t=0.0, type=event.TYPE, prev="", held=msgspec.Raw(data))
 
 
 def from_the_start(logged: list[Logged]) -> Place:

@@ -30,6 +30,7 @@ from leadline.capabilities.persistence.providers.log_file import (
     publish_file,
 )
 from leadline.capabilities.persistence.providers.moved import check_names, readable_in, tell_moved
+from leadline.capabilities.persistence.providers.outside import InFile, outside
 from leadline.capabilities.persistence.providers.session_files import SessionFiles, new_file
 from leadline.capabilities.persistence.providers.syncing import Syncing, sync_directory
 from leadline.core.clock import Clock
@@ -145,7 +146,7 @@ class JsonlSessions(SessionStore):
     def _load_to_write(self, files: SessionFiles, lease: Lease) -> tuple[Session, list[Event]]:
         damaged = files.restore()
         with open_log(files.plain) as file:
-            loaded = load(file)
+            loaded = load(file, InFile(file))
         header = loaded.header
         if header is None:
             raise SessionUnreadable(f"session {files.id} ({files.plain}) lost its header while it was opened")
@@ -189,7 +190,7 @@ class JsonlSessions(SessionStore):
         for _ in range(_READ_TRIES):
             try:
                 with files.log() as (file, lost):
-                    loaded = load(file)
+                    loaded = load(file, outside(file, self._root))
             except FileNotFoundError:
                 raise self._missing(files.id) from None
             except OSError as error:
