@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from leadline.capabilities.session_index.providers.local import LocalIndex
 from leadline.capabilities.session_index.seam import SessionIndex
+from leadline.core.clock import Clock
 from leadline.core.config import ConfigParser
 from leadline.core.home import Home
 from leadline.core.session.projection import Projections
@@ -27,7 +28,7 @@ class SessionIndexConfig(BaseModel):
 
 async def _apply(ctx: Context, config: SessionIndexConfig) -> None:
     path = config.path.expanduser() if config.path else ctx.get(Home).index
-    index = LocalIndex(ctx.get(SessionStore), path, ctx.get(Projections), ctx.report)
+    index = LocalIndex(ctx.get(SessionStore), path, ctx.get(Projections), ctx.get(Clock), ctx.report)
     ctx.defer("index of sessions", index.close)
     ctx.provide(SessionIndex, index)
 
@@ -36,6 +37,6 @@ plugin: Plugin[SessionIndexConfig] = Plugin(
     "session-index",
     _apply,
     config=ConfigParser(SessionIndexConfig),
-    needs=(Home, SessionStore, Projections),
+    needs=(Home, Clock, SessionStore, Projections),
     provides=(SessionIndex,),
 )

@@ -25,6 +25,7 @@ _LEAST: Final = 24
 """A title is cut behind a sentence or a word only where at least so many columns are left."""
 
 _MARKUP = re.compile(r"^(?:[#>*\-\s]|\d+[.)]\s)+|[`*]{1,3}(?=\w)|(?<=\w)[`*]{1,3}(?!\w)")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 _BREAK = re.compile(r"\s|(?<=[、，；：,;:])")
 
@@ -55,7 +56,7 @@ class Titles(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def cut_title(text: str, width: int = MAX_TITLE) -> str:
     """A title in one line from the beginning of `text`: its first sentence, or as many words as fit."""
-    line = " ".join(_MARKUP.sub("", text[:MAX_FIRST]).split())
+    line = one_line(_MARKUP.sub("", text[:MAX_FIRST]))
     end = _SENTENCE_END.search(line)
     sentence = line[: end.end()] if end and _columns(line[: end.end()]) >= _LEAST else line
     if _columns(sentence) <= width:
@@ -66,6 +67,11 @@ def cut_title(text: str, width: int = MAX_TITLE) -> str:
     if breaks and _columns(kept[breaks[-1] :]) <= _LEAST:
         kept = kept[: breaks[-1]]
     return kept.rstrip(" 、，；：,;:-–—(（「『") + "…"
+
+
+def one_line(text: str) -> str:
+    """`text` in one line, without control characters."""
+    return " ".join(_CONTROL.sub(" ", text).split())
 
 
 def _columns(text: str) -> int:
@@ -96,7 +102,7 @@ def words_of(message: UserMessage) -> str:
 
 
 def _titled(state: Titles, event: Titled) -> Titles:
-    title = " ".join(event.title.split())
+    title = one_line(event.title)
     match event.source:
         case "user":
             return structs.replace(state, user=title)

@@ -47,6 +47,7 @@ from leadline.capabilities.session_index.seam import (
     Status,
     Summary,
 )
+from leadline.core.clock import Clock
 from leadline.core.session.errors import SessionNotFound, SessionUnreadable
 from leadline.core.session.projection import Projections
 from leadline.core.session.store import SessionEntry, SessionStore
@@ -80,11 +81,13 @@ class LocalIndex(SessionIndex):
         store: SessionStore,
         path: Path | None,
         projections: Projections,
+        clock: Clock,
         report: Callable[[BaseException, str], None],
     ) -> None:
         self._store = store
         self._path = path
         self._projections = projections
+        self._clock = clock
         self._report = report
         self._sources: dict[str, AnySource] = {}
         self._file: IndexFile | None = None
@@ -229,7 +232,7 @@ class LocalIndex(SessionIndex):
 
     async def _look(self) -> None:
         """Learn of every session what the store says of it now."""
-        mark, now = await self._store.mark(), anyio.current_time()
+        mark, now = await self._store.mark(), self._clock.monotonic()
         if mark is None or mark != self._mark or self._scanned is None or now - self._scanned > _RESCAN_S:
             await self._scan()
             self._mark, self._scanned = mark, now
