@@ -254,10 +254,13 @@ class _Loader:
         """Drop the last accepted event when the one behind it says that it was another.
 
         Which of the two was altered is known when there is a third: it names the hash of the second. When
-        there is none, neither is believed.
+        there is none, neither is believed. One that continues a line which is there, but set aside, is of
+        another writer's branch and says nothing.
         """
         out, last, follower = self._out, self._last, self._after_last
         if last is None or follower is None or follower.event.seq != len(out.logged):
+            return
+        if any(read.digest == follower.event.prev for read in self._loose.values()):
             return
         named = {prev for seq, prev in self._loose if seq == follower.event.seq + 1}
         if named and follower.digest not in named:

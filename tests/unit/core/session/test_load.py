@@ -14,7 +14,9 @@ from leadline.core.session.codec import Header, Logged, encode_header
 from leadline.core.session.derive import derive
 from leadline.core.session.events import Event, TurnEnd, TurnStart, UserEntered
 from leadline.core.session.load import Loaded, load
+from leadline.core.session.log import Session
 from leadline.core.session.place import place_of
+from leadline.core.session.registry import EventTypes
 from leadline.testing.clock import ManualClock
 from leadline.testing.sessions import MemoryLog, memory_session
 
@@ -162,6 +164,51 @@ def test_lines_of_another_log_in_the_middle_are_set_aside(at: int, lines: list[b
     found = loaded(b"".join([*LINES[:at], *lines, *LINES[at:]]))
     assert bodies(found.logged) == ORIGINAL
     assert [problem.line for problem in found.problems] == list(range(at + 1, at + 1 + len(lines)))
+
+
+def branches(common: int) -> tuple[list[bytes], list[bytes], list[bytes]]:
+    """The lines that two writers share, up to event number `common`, and what each of them added."""
+    shared = LINES[: 1 + common]
+    added: list[list[bytes]] = []
+    for word in ("mine", "theirs"):
+        before = load(io.BytesIO(b"".join(shared)))
+        clock = ManualClock(before.logged[-1].t if before.logged else 0.0)
+        assert before.header is not None
+        log = MemoryLog(b"".join(shared))
+        session = Session(before.header, before, log, types=EventTypes(), clock=clock)
+        for number in range(5):
+            session.append(Noted(text=f"{word} {number}"))
+        added.append(bytes(log.content).splitlines(keepends=True)[len(shared) :])
+    return shared, added[0], added[1]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    common=st.integers(0, EVENTS),
+    counts=st.tuples(st.integers(0, 5), st.integers(0, 5)),
+    order=st.lists(st.booleans(), min_size=10, max_size=10),
+)
+@example(common=0, counts=(2, 3), order=[False, True, True, False, True, False, False, False, False, False])
+def test_of_two_writers_the_first_is_the_session_and_the_second_stays_readable(
+    common: int, counts: tuple[int, int], order: list[bool]
+) -> None:
+    shared, mine, theirs = branches(common)
+    queues = [mine[: counts[0]], theirs[: counts[1]]]
+    mixed: list[bytes] = []
+    for second in order:
+        queue = queues[second] or queues[not second]
+        if queue:
+            mixed.append(queue.pop(0))
+    found = loaded(b"".join([*shared, *mixed]))
+    first, other = (mine[: counts[0]], theirs[: counts[1]])
+    if mixed and mixed[0] == theirs[0]:
+        first, other = other, first
+    assert bodies(found.logged) == bodies(load(io.BytesIO(b"".join([*shared, *first]))).logged)
+    words = [it.event.as_(Noted).text for it in found.quarantined if it.event]
+    assert words == [
+        it.as_(Noted).text for it in load(io.BytesIO(b"".join([*shared, *other]))).logged[common:]
+    ]
+    assert len(found.problems) == len(words)
 
 
 def test_a_missing_line_leaves_the_rest_as_a_quarantined_branch() -> None:
