@@ -233,7 +233,7 @@ def test_an_agent_that_was_killed_in_its_research_goes_on_with_that_research(
         process.communicate()
         (session,) = command("sessions", "list", "--json", "--kind", "agent").json
         resumed = command("resume", session["id"], "--corpus", corpus, *at(server))
-        (run,) = command("runs", "list", "--json", "--children").json
+        (run,) = command("runs", "list", "--json").json
     assert resumed.code == 0, resumed.err
     assert resumed.out.decode().strip() == "It is told above."
     assert run["status"] == "completed"

@@ -57,7 +57,7 @@ async def _listed(app: Leadline, given: Given, *, runs: bool) -> Page[Summary]:
         "max_cost": given.max_cost,
         "text": given.words_in,
         "parent": None if runs else given.parent,
-        "roots_only": runs or not given.children,
+        "roots_only": not (runs or given.children),
         "limit": _PAGE if given.limit is None else given.limit,
         "cursor": given.cursor,
     }
