@@ -67,4 +67,4 @@ def test_the_examples_of_a_page_run_as_they_are_printed(page: Path, tmp_path: Pa
 
 
 def test_there_are_examples_to_run() -> None:
-    assert [page.name for page in RUNNABLE] == ["README.md", "api.md", "cli.md", "plugins.md"]
+    assert [page.name for page in RUNNABLE] == ["README.md", "api.md", "cli.md", "plugins.md", "replay.md"]

@@ -50,7 +50,7 @@ def request_differences(was: LlmRequest, now: LlmRequest) -> tuple[PartDifferenc
     return tuple(
         PartDifference(part=part, was=one, now=other)
         for part, one, other in _parts(was, now)
-        if _DELIMITER.sub("data-", one) != _DELIMITER.sub("data-", other)
+        if one != other and _DELIMITER.sub("data-", one) != _DELIMITER.sub("data-", other)
     )
 
 

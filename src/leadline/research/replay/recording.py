@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -100,10 +100,10 @@ class RecordedSession:
     @property
     def asks(self) -> tuple[RecordedAsk, ...]:
         """What it asked of its model, in order; what was asked again when it was taken up stands once."""
-        return self._asks[0]
+        return self._split[0]
 
     @cached_property
-    def _asks(self) -> tuple[tuple[RecordedAsk, ...], frozenset[str]]:
+    def _split(self) -> tuple[tuple[RecordedAsk, ...], frozenset[str]]:
         """The asks, and the ids of messages that were cut off and then asked for again."""
         asks, again = _split(self.session)
         cut = [
@@ -119,27 +119,28 @@ class RecordedSession:
 
         Words that were cut off before the session was taken up are left out: a replay is not cut off there.
         """
-        header = self._header(attempt.seq)
+        header = next((one for line, one in reversed(self._headers) if line.seq < attempt.seq), None)
         if header is None:
             return None
-        purpose = Purpose(attempt.sent.purpose, self._facts(attempt.sent))
-        messages = Derived(self.session.logged).at(attempt.seq)
-        conversation = Conversation(one for one in messages if one.id not in self._asks[1])
-        return request_of(header, purpose, conversation, self.id)
+        facts = self._facts.get(attempt.sent.purpose_digest, {})
+        messages = self._derived.at(attempt.seq)
+        if cut := self._split[1]:
+            messages = Conversation(one for one in messages if one.id not in cut)
+        return request_of(header, Purpose(attempt.sent.purpose, facts), messages, self.id)
 
-    def _header(self, before: int) -> RequestHeader | None:
-        found: RequestHeader | None = None
-        for line, header in self.session.logged_of(RequestHeader):
-            if line.seq >= before:
-                break
-            found = header
-        return found
+    @cached_property
+    def _derived(self) -> Derived:
+        return Derived(self.session.logged)
 
-    def _facts(self, sent: RequestSent) -> dict[str, object]:
-        for one in self.session.of(RequestSent):
-            if one.purpose_data is not None and one.purpose_digest == sent.purpose_digest:
-                return dict(one.purpose_data)
-        return {}
+    @cached_property
+    def _headers(self) -> Sequence[tuple[Logged, RequestHeader]]:
+        return tuple(self.session.logged_of(RequestHeader))
+
+    @cached_property
+    def _facts(self) -> Mapping[str, Mapping[str, object]]:
+        """Facts of purposes by their digest."""
+        sent = self.session.of(RequestSent)
+        return {one.purpose_digest: one.purpose_data for one in sent if one.purpose_data is not None}
 
     def line(self) -> Iterator[RecordedSession]:
         """This one and everything below it, parents first."""

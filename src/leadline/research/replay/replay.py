@@ -279,7 +279,13 @@ class RestoreDocuments:
     texts: Texts
 
     def __call__(self, roots: Sequence[str], documents: Sequence[CorpusDocument]) -> Corpus:
-        for document in documents:
-            if document.readable and not self.blobs.has(document.snapshot.text_sha256):
-                self.blobs.put(self.texts(document.snapshot.text_sha256).encode())
-        return self.corpora.restore(roots, documents)
+        return self.corpora.restore(
+            roots, [one for one in documents if self._is_there(one.snapshot.text_sha256)]
+        )
+
+    def _is_there(self, sha256: str) -> bool:
+        """Whether the text is in the blobs of the composition, now at the latest; one that is lost is not."""
+        if not sha256 or self.blobs.has(sha256):
+            return True
+        text = self.texts(sha256)
+        return bool(text) and self.blobs.put(text.encode("utf-8", "surrogatepass")) == sha256
