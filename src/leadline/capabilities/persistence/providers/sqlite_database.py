@@ -33,8 +33,8 @@ from leadline.core.session.errors import SessionUnreadable, SessionWriteFailed, 
 
 T = TypeVar("T")
 
-BUSY_S = 5.0
-"""Seconds to wait for another process that is writing; its writes take milliseconds."""
+BUSY_S: dict[Journal, float] = {"wal": 5.0, "rollback": 30.0}
+"""Seconds to wait for other processes that write; a write takes far less than a millisecond, or some syncs."""
 
 _TRIES, _PAUSE_S = 200, 0.025
 _CHECKPOINT_BYTES = 4 << 20
@@ -145,7 +145,7 @@ class Database:
     def write(self, work: Callable[[sqlite3.Connection], T], size: int = 0) -> T:
         """Do `work` in a transaction: when this returns, it survives the death of the process.
 
-        `size` is how many bytes it adds. Waits at most `BUSY_S` for another process.
+        `size` is how many bytes it adds. Waits for other processes, at most `BUSY_S`.
 
         Raises:
             SessionWriteFailed: it could not be written; nothing of it was kept.
@@ -249,7 +249,7 @@ class Database:
     def _connected(self, journal: Journal) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = None
         try:
-            connection = self._opened()
+            connection = self._opened(BUSY_S[self._journal or journal])
             connection.text_factory = _text
             connection.execute("PRAGMA cell_size_check = ON")
             connection.execute("PRAGMA trusted_schema = OFF")
@@ -273,10 +273,10 @@ class Database:
             raise
         return connection
 
-    def _opened(self) -> sqlite3.Connection:
+    def _opened(self, timeout: float) -> sqlite3.Connection:
         if not self._read_only:
             connection = sqlite3.connect(
-                self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+                self.path, timeout=timeout, isolation_level=None, check_same_thread=False
             )
             if self.path.stat().st_mode & 0o077 and not self.path.stat().st_size:
                 self.path.chmod(0o600)
@@ -304,14 +304,19 @@ class Database:
     def _set_up(self, connection: sqlite3.Connection, journal: Journal) -> None:
         if journal == "rollback":
             # A database that came from a local disk may still have a write-ahead log. With the exclusive lock
-            # the engine reads that without shared memory, which is what is not safe here.
+            # the engine reads that without shared memory, which is what is not safe here. Nothing else is done
+            # under it: whoever holds on to a lock while it waits for another stops everybody.
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        version_of(connection)  # before anything is touched
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        connection.execute(f"PRAGMA journal_mode = {'WAL' if journal == 'wal' else 'DELETE'}")
+        version = version_of(connection)  # before anything is touched
         if journal == "rollback":
+            if self._mode_of(connection) == "wal":
+                connection.execute("PRAGMA journal_mode = DELETE")
             connection.execute("PRAGMA locking_mode = NORMAL")
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        if version == 0:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        if journal == "wal":
+            connection.execute("PRAGMA journal_mode = WAL")
         migrate(connection)
 
     def _mode_of(self, connection: sqlite3.Connection) -> Journal:
