@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import os
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import closing
 from pathlib import Path
 
@@ -22,12 +22,6 @@ from leadline.testing.conformance.session_store import Noted
 from .conftest import DAY, Opener, Place
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def place(opened: Opener) -> AsyncIterator[Place]:
-    async with opened("here") as found:
-        yield found
 
 
 async def test_blobs_that_no_log_names_go_and_all_others_stay(place: Place) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -239,4 +240,5 @@ def _publish(unfinished: Path, path: Path) -> str:
 
 
 def _forget(unfinished: Path) -> None:
-    unfinished.unlink(missing_ok=True)
+    with suppress(OSError):  # it may never have been made; what stands in the way of that is told already
+        unfinished.unlink()

@@ -25,7 +25,12 @@ from leadline.capabilities.retention.seam import ImportRefused, ImportReport, No
 from leadline.core.clock import Clock
 from leadline.core.home import Home
 from leadline.core.session.blobs import Blobs, sha256_hex
-from leadline.core.session.errors import SessionExists, SessionNotFound
+from leadline.core.session.errors import (
+    SessionExists,
+    SessionFormatTooNew,
+    SessionNotFound,
+    SessionUnreadable,
+)
 from leadline.core.session.store import SessionStore
 from leadline.kernel.errors import LeadlineError
 
@@ -144,7 +149,7 @@ class Import:
         log = _Log(file, incoming.members[manifest.session_name(one.id)])
         try:
             await self.store.add_raw(log.chunks(), beside)
-        except SessionExists as error:
+        except (SessionExists, SessionUnreadable, SessionFormatTooNew) as error:
             raise ImportRefused(path, [str(error)], f"{_KEEP} Try again.") from error
         self._added.append(one.id)
         if log.sha256 != one.sha256:

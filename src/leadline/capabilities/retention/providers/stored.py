@@ -125,7 +125,7 @@ class StoredRetention(Retention):
                     archived = await self._store.archive(one.id)
                 except SessionNotFound:
                     continue
-                after += archived.size
+                after += archived.size if archived.packed is None else archived.packed
         return ArchiveReport(session_id, tuple(_part(one) for one in going), before, after, dry_run)
 
     # --- prune ---
