@@ -41,7 +41,7 @@ class SessionEntry:
     cwd: str = ""
     label: str = ""
     size: int = 0
-    """Bytes of the log."""
+    """Bytes of the log, not compressed."""
     modified: float = 0.0
     """When it was last written; seconds since 1970, UTC."""
     path: str = ""
@@ -51,6 +51,8 @@ class SessionEntry:
     """Who writes it now; given exactly when the status is `running`."""
     archived: bool = False
     """Whether it was put away compressed; reading and opening work as ever."""
+    packed: int | None = None
+    """Bytes that its archive takes in the store; None where it is not archived."""
 
 
 MAX_LABEL = 200

@@ -68,7 +68,7 @@ def _entry(
     modified: float,
     holder: Holder | None = None,
     *,
-    archived: bool = False,
+    packed: int | None = None,
 ) -> SessionEntry:
     return SessionEntry(
         id=header.id,
@@ -83,7 +83,8 @@ def _entry(
         modified=modified,
         path=str(path),
         holder=holder,
-        archived=archived,
+        archived=packed is not None,
+        packed=packed,
     )
 
 
@@ -101,7 +102,7 @@ def _archived(session_id: str, path: Path, types: EventTypes) -> SessionEntry:
             size, status = summary.size, summary.status
         else:
             size, status = _through(log, len(head), types)
-        return _entry(header, path, status, size, stat.st_mtime, archived=True)
+        return _entry(header, path, status, size, stat.st_mtime, packed=stat.st_size)
 
 
 def _through(log: BinaryIO, size: int, types: EventTypes) -> tuple[int, SessionStatus]:

@@ -19,6 +19,7 @@ from leadline.core.session.store import SessionEntry, SessionStatus
 
 _COLUMNS = """
     SELECT number, id, size, modified, epoch, taken, archived, resting,
+           (SELECT sum(length(content)) FROM packed WHERE packed.number = sessions.number),
            writer, host, pid, boot, born, heartbeat, line
     FROM sessions LEFT JOIN writers ON token = writer LEFT JOIN lines ON at = number << 40
 """
@@ -44,6 +45,8 @@ class Row:
     archived: bool = False
     resting: str = ""
     """The status when it was archived."""
+    packed: int | None = None
+    """Bytes that it takes as an archive; None where it is none."""
     writer: str | None = None
     last: Holder | None = None
     """Who has it, or had it and died."""
@@ -90,7 +93,7 @@ def every(connection: sqlite3.Connection, *, held: bool = False) -> list[Row]:
 
 
 def _row(found: tuple[object, ...]) -> Row:
-    number, session_id, size, modified, epoch, taken, archived, resting, writer, *who, line = found
+    number, session_id, size, modified, epoch, taken, archived, resting, packed, writer, *who, line = found
     host, pid, boot, born, heartbeat = who
     last = None
     if host is not None:
@@ -112,6 +115,7 @@ def _row(found: tuple[object, ...]) -> Row:
         epoch=_int(epoch),
         archived=bool(archived),
         resting=str(resting),
+        packed=_int(packed) if archived else None,
         writer=None if writer is None else str(writer),
         last=last,
     )
@@ -188,6 +192,7 @@ def entry_of(
         path=str(path),
         holder=holder,
         archived=row.archived,
+        packed=row.packed,
     )
 
 
