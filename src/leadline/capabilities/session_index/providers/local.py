@@ -7,6 +7,7 @@ that grew, what is new is read. A list reads the logs that it shows, a search an
 
 from __future__ import annotations
 
+import builtins
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
@@ -131,9 +132,7 @@ class LocalIndex(SessionIndex):
                     )
                 )
                 wanted.add(part, value)
-            rows = await self._rows(wanted.text, wanted.values, asked.limit + 1)
-            more = len(rows) > asked.limit
-            rows = rows[: asked.limit]
+            rows, more = await self._rows(wanted.text, wanted.values, asked.limit)
             cursor = (
                 ListCursor(rows[-1].status == "unreadable", rows[-1].created, rows[-1].id) if more else None
             )
@@ -160,7 +159,7 @@ class LocalIndex(SessionIndex):
             entry = _entry(await self._store.entry(session_id), "")
             file = self._open()
             await self._in_thread(lambda: file.enter([entry]))
-            rows = await self._rows("id = ?", [session_id], 1)
+            rows, _ = await self._rows("id = ?", [session_id], 1)
             return summary_of(rows[0])
 
         return await self._answered(answer)
@@ -218,15 +217,18 @@ class LocalIndex(SessionIndex):
     async def _in_thread(self, call: Callable[[], R]) -> R:
         return await to_thread.run_sync(call)
 
-    async def _rows(self, where: str, values: Sequence[object], limit: int) -> list[Row]:
-        """Rows whose logs were read."""
-        rows = await self._in_thread(lambda: self._open().rows(where, values, limit))
+    async def _rows(
+        self, where: str, values: Sequence[object], limit: int
+    ) -> tuple[builtins.list[Row], bool]:
+        """Rows whose logs were read, and whether there are more."""
+        rows = await self._in_thread(lambda: self._open().rows(where, values, limit + 1))
         good = await self._good()
-        unread = [row.id for row in rows if row.known not in good and row.status != "unreadable"]
-        if not unread:
-            return rows
-        await self._read(unread)
-        return await self._in_thread(lambda: self._open().rows(where, values, limit))
+        shown = rows[:limit]
+        unread = [row.id for row in shown if row.known not in good and row.status != "unreadable"]
+        if unread:
+            await self._read(unread)
+            rows = await self._in_thread(lambda: self._open().rows(where, values, limit + 1))
+        return rows[:limit], len(rows) > limit
 
     # --- keeping up ---
 

@@ -24,7 +24,8 @@ class Words:
     """What is looked for."""
 
     terms: tuple[str, ...]
-    """Each as a part of a full-text expression, quoted, so that nothing in it is syntax."""
+    """Each as a part of a full-text expression over the columns `head`, `body` and `pairs`; quoted, so that nothing
+    in it is syntax."""
     runs: tuple[str, ...]
     """Words of scripts without spaces."""
 
@@ -42,7 +43,7 @@ class Words:
 def parse(text: str) -> Words | None:
     """The words in `text`; None where it has none."""
     composed = unicodedata.normalize("NFC", text)
-    words = [f'"{found.group()}"' for found in _WORD.finditer(composed)]
+    words = [f'{{head body}} : "{found.group()}"' for found in _WORD.finditer(composed)]
     runs = list(dict.fromkeys(found.group() for found in RUN.finditer(composed)))
     terms = dict.fromkeys([*words, *map(_phrase, runs)])
     return Words(tuple(terms)[:_MOST_TERMS], tuple(runs)) if terms else None
@@ -51,7 +52,7 @@ def parse(text: str) -> Words | None:
 def _phrase(run: str) -> str:
     """The pairs of a run one behind the other: they stand so only where the run stands."""
     pairs = " ".join(asked_pairs(run))
-    return f'"{pairs}"' if len(run) > 1 else f'"{pairs}" *'
+    return f'pairs : "{pairs}"' if len(run) > 1 else f'pairs : "{pairs}" *'
 
 
 def indexed(text: str) -> str:
