@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import threading
 import zlib
@@ -141,6 +142,9 @@ class Index:
         except sqlite3.DatabaseError:
             self._connection.close()
             raise
+        if path is not None:
+            with contextlib.suppress(OSError):  # nobody removes what may only be read
+                os.utime(path)  # to open it is to use it: an index that nobody uses for long is removed
 
     def close(self) -> None:
         """Let go of the file."""
