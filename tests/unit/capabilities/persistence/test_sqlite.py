@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leadline.capabilities.persistence import plugin as persistence
 from leadline.capabilities.persistence.providers import sqlite as sqlite_module
 from leadline.capabilities.persistence.providers import sqlite_database
 from leadline.capabilities.persistence.providers.file_system import FileSystemUnsafe
@@ -38,6 +39,7 @@ from leadline.core.session.log import Session
 from leadline.core.session.registry import EventTypes
 from leadline.core.session.store import SessionStore, first_lines
 from leadline.kernel.context import Context, Kernel
+from leadline.kernel.errors import ConfigError
 from leadline.kernel.plugin import Plugin
 from leadline.testing.clock import START, ManualClock
 from leadline.testing.conformance.session_store import Noted, asked, header, whole_turn
@@ -250,6 +252,31 @@ async def test_where_no_journal_is_safe_the_start_is_refused(tmp_path: Path) -> 
         assert isinstance(fiber.error, FileSystemUnsafe)
         assert str(place) in str(fiber.error) and "nfs with nolock" in str(fiber.error)
     assert not place.parent.exists()
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["as the row persistence", "as a row of its own"])
+async def test_mounted_it_provides_and_unmounted_it_leaves_no_trace(tmp_path: Path, apart: bool) -> None:
+    async with Kernel() as kernel:
+        await kernel.root.mount(clock.plugin)
+        await kernel.root.mount(home.plugin, {"path": str(tmp_path)})
+        await kernel.root.mount(registry.plugin)
+        before = kernel.snapshot()
+        row, config = (sqlite_module.plugin, {}) if apart else (persistence.plugin, {"store": "sqlite"})
+        for count in (0, 1):
+            fiber = await kernel.root.mount(row, config)
+            store = kernel.root.get(SessionStore)
+            session = await (store.open("s-1") if count else store.create(header()))
+            assert len(session) == count
+            session.append(Noted(text="x"))
+            await fiber.dispose()
+            assert kernel.snapshot() == before and not session.writable
+    assert size_of(tmp_path / "sessions.sqlite") and not [*(tmp_path / "sessions").glob("*")]
+
+
+@pytest.mark.parametrize("config", [{"store": "mysql"}, {"store": "sqlite", "path": "x"}])
+def test_a_store_that_does_not_exist_is_refused(config: dict[str, str]) -> None:
+    with pytest.raises(ConfigError):
+        persistence.plugin.bind(config)
 
 
 # --- damage ------------------------------------------------------------------------------------------------
