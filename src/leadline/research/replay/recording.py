@@ -42,6 +42,8 @@ class RecordedAttempt:
     final_failure: LlmFailure | None = None
     """With what the turn ended that this attempt was the last one of."""
     final_error: str = ""
+    ended_turn: bool = False
+    """Whether the turn was over with it, for the time being at least."""
 
     @property
     def is_open(self) -> bool:
@@ -62,7 +64,7 @@ class RecordedAsk:
     turn: int | None
     step: int | None
     attempts: tuple[RecordedAttempt, ...]
-    """Attempts that were cut off are left out, but for one that nothing came after."""
+    """Those that the turn stopped at, and that were made again when it was taken up, are left out."""
 
     @property
     def last(self) -> RecordedAttempt:
@@ -105,14 +107,10 @@ class RecordedSession:
     @cached_property
     def _split(self) -> tuple[tuple[RecordedAsk, ...], frozenset[str]]:
         """The asks, and the ids of messages that were cut off and then asked for again."""
-        asks, again = _split(self.session)
-        cut = [
-            one.outcome.message.id
-            for ask in again
-            for one in ask.attempts
-            if isinstance(one.outcome, AssistantSaid)
-        ]
-        return tuple(asks), frozenset(cut)
+        asks = tuple(_asks(self.session))
+        counted = {attempt.seq for ask in asks for attempt in ask.attempts}
+        left = [one.outcome for one in _attempts(self.session) if one.seq not in counted]
+        return asks, frozenset(said.message.id for said in left if isinstance(said, AssistantSaid))
 
     def request(self, attempt: RecordedAttempt) -> LlmRequest | None:
         """The request that the log before `attempt` gives; None where what it consists of cannot be read.
@@ -173,15 +171,14 @@ async def _loaded(
     return RecordedSession(session, tuple(children))
 
 
-def _split(session: Session) -> tuple[Sequence[RecordedAsk], Sequence[RecordedAsk]]:
-    """What was asked, and what was cut off or failed and was asked again when the session was taken up."""
+def _asks(session: Session) -> Sequence[RecordedAsk]:
+    """What was asked, without what was cut off or failed and was asked again when the session was taken up."""
     grouped: dict[tuple[int | None, int | None], list[RecordedAttempt]] = {}
     for attempt in _attempts(session):
         grouped.setdefault((attempt.sent.turn, attempt.sent.step), []).append(attempt)
     asks = [RecordedAsk(turn, step, _kept(attempts)) for (turn, step), attempts in grouped.items()]
     prompts = _prompts(session)
-    again = [ask for at, ask in enumerate(asks) if _asked_again(ask, asks[at + 1 :], prompts)]
-    return [ask for ask in asks if ask not in again], again
+    return [ask for at, ask in enumerate(asks) if not _asked_again(ask, asks[at + 1 :], prompts)]
 
 
 def _prompts(session: Session) -> Sequence[int]:
@@ -191,7 +188,7 @@ def _prompts(session: Session) -> Sequence[int]:
 
 
 def _kept(attempts: Sequence[RecordedAttempt]) -> tuple[RecordedAttempt, ...]:
-    return tuple(one for one in attempts if not one.is_open or one is attempts[-1])
+    return tuple(one for one in attempts if one is attempts[-1] or not (one.is_open or one.ended_turn))
 
 
 def _asked_again(ask: RecordedAsk, later: Sequence[RecordedAsk], prompts: Sequence[int]) -> bool:
@@ -220,7 +217,9 @@ def _attempts(session: Session) -> Sequence[RecordedAttempt]:
                 if place in made and made[place].outcome is None:
                     made[place] = replace(made[place], outcome=event, at=line.t)
             case TurnEnd() if latest is not None and latest in made:
-                made[latest] = replace(made[latest], final_failure=event.failure, final_error=event.error)
+                made[latest] = replace(
+                    made[latest], final_failure=event.failure, final_error=event.error, ended_turn=True
+                )
             case _:
                 pass
     return sorted([*lost, *made.values()], key=lambda one: one.seq)
