@@ -380,3 +380,28 @@ async def test_what_is_not_there_is_refused_before_anything_starts(
         with pytest.raises(NotReplayable, match="planner, researcher, writer"):
             await app.replay(result.id, model="local/m", roles=["editor"])
         assert stored(home) == before
+
+
+async def test_a_run_that_was_exported_is_replayed_where_it_was_imported(
+    home: Path, corpus: Path, researcher: FakeResearcher, tmp_path: Path
+) -> None:
+    async with recorded(researcher, corpus) as (app, result):
+        await app.sessions.export(result.id, tmp_path / "run.zip")
+    async with Leadline(home=tmp_path / "elsewhere") as app:
+        await app.sessions.import_(tmp_path / "run.zip")
+        replayed = await app.replay(result.id)
+    assert replayed.same, "\n".join(told(replayed))
+
+
+async def test_a_run_in_a_database_is_replayed_and_so_is_one_that_was_archived(
+    home: Path, corpus: Path, researcher: FakeResearcher
+) -> None:
+    sqlite = Path(__file__).parents[1] / "composition" / "sqlite_store.yml"
+    async with ProviderServer(researcher, strict=True) as server:
+        async with Leadline(model="local/fake", base_url=server.base_url, patches=[sqlite]) as app:
+            result = await app.research(QUESTION, corpus=[corpus])
+    async with Leadline(patches=[sqlite]) as app:
+        assert (await app.replay(result.id)).same
+        await app.sessions.archive(result.id)
+        replayed = await app.replay(result.id)
+    assert replayed.same, "\n".join(told(replayed))
