@@ -267,3 +267,22 @@ async def test_a_clock_that_jumps_takes_nothing_from_a_session_that_is_written(
     session.append(Noted(text=name))
     await session.close()
     assert hashlib.sha256(place.blobs.get(name)).hexdigest() == name
+
+
+@pytest.mark.parametrize("store_kind", ["jsonl"])
+@pytest.mark.parametrize("inside", [True, False])
+async def test_a_store_that_cannot_be_listed_forbids_to_remove_anything(
+    opened: Opener, tmp_path: Path, inside: bool, store_kind: str
+) -> None:
+    """Nothing listed does not mean that there is nothing."""
+    logs = tmp_path / ("here" if inside else "elsewhere") / "logs"
+    async with opened("here", {"sessions": str(logs)}) as place:
+        lost = place.blobs.put(b"x")
+        place.age_blobs(2 * DAY)
+        logs.parent.mkdir(exist_ok=True)
+        logs.symlink_to(logs)
+        with pytest.raises(CollectRefused, match="nothing was removed"):
+            await place.retention.collect()
+        assert [one.status for one in await place.store.list()] == ["unreadable"]
+        logs.unlink()
+        assert (await place.retention.collect()).blobs == (lost,)

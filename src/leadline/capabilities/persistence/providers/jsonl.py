@@ -215,9 +215,23 @@ class JsonlSessions(SessionStore):
         return await to_thread.run_sync(self._list)
 
     def _list(self) -> list[SessionEntry]:
+        unlistable = self._unlistable()
+        if unlistable is not None:
+            return [unlistable]
         entries = [self._entry(SessionFiles(self._root, session_id)) for session_id in self._stamps()]
         found = [one for one in entries if one is not None]
         return sorted(found, key=lambda one: (one.status == "unreadable", one.created, one.id))
+
+    def _unlistable(self) -> SessionEntry | None:
+        """What the list says where the directory itself cannot be read: that there is nothing, it cannot say."""
+        try:
+            os.scandir(self._root).close()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            reason = f"{self._root} cannot be listed: {error.strerror or error}; make it a readable directory"
+            return SessionEntry(id=self._root.name, status="unreadable", path=str(self._root), reason=reason)
+        return None
 
     def _entry(self, files: SessionFiles) -> SessionEntry | None:
         path = files.present()
@@ -250,8 +264,10 @@ class JsonlSessions(SessionStore):
                         stamps[session_id] = ""
                         continue
                     stamps[session_id] = f"{stat.st_size}.{stat.st_mtime_ns}.{stat.st_ino}"
-        except OSError:
+        except FileNotFoundError:
             return {}
+        except OSError:
+            return {self._root.name: ""}  # `list` tells why nothing else is listed
         return packed | plain
 
     async def raw(self, session_id: str) -> AsyncGenerator[bytes]:

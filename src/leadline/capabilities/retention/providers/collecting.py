@@ -9,6 +9,7 @@ Other processes go on meanwhile. What protects their blobs:
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -116,7 +117,9 @@ class Collection:
             for moved in (await self.store.beside(entry.id)).values():
                 await to_thread.run_sync(names.whole, moved)
         except SessionNotFound:
-            return False
+            if entry.status == "unreadable" and not self._is_looked_through(Path(entry.path)):
+                raise CollectRefused(f"nothing was removed: {entry.reason}") from None
+            return False  # deleted meanwhile, or looked through as a file
         except SessionError as error:
             raise CollectRefused(
                 f"nothing was removed: {error}; it may name blobs. Make it readable or delete it, then try again"
@@ -124,6 +127,10 @@ class Collection:
         finally:
             names.end()
         return True
+
+    def _is_looked_through(self, path: Path) -> bool:
+        """Whether what a store cannot read is gone, or a file that counts as it stands."""
+        return not os.path.lexists(path) or (path.is_relative_to(self.home.path) and path.is_file())
 
     async def _look_at_rest(self, names: BlobNames, passed_over: set[str]) -> None:
         for _ in range(_ROUNDS):
