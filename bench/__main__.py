@@ -30,6 +30,8 @@ SUITES = (
     "research_path",
     "startup",
     "session_append",
+    "session_load",
+    "session_sync",
     "corpus",
     "research_cold",
     "resume",

@@ -20,7 +20,7 @@ from anyio import CapacityLimiter, to_thread
 _FAST_S = 0.0005
 """A file that takes less is synced on a fast disk."""
 _FAST_THREADS, _FAST_BATCH = 4, 25
-_SLOW_THREADS, _SLOW_BATCH = 32, 1
+_SLOW_THREADS, _SLOW_BATCH = 64, 1
 _WEIGHT = 0.2
 """What the newest time counts in the running mean."""
 
