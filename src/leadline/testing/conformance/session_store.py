@@ -16,6 +16,8 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import ClassVar, TypeAlias, TypeVar, cast
 
+import anyio
+
 from leadline.core.llm.messages import AssistantMessage, Text, ToolCall, ToolMessage, UserMessage
 from leadline.core.session.codec import Header, chain, encode_header, recompose
 from leadline.core.session.errors import (
@@ -413,6 +415,56 @@ async def raw_bytes_are_the_log(stores: Stores) -> None:
     await refused(SessionNotFound, missing)
 
 
+async def the_rest_of_a_log_is_what_stands_behind_its_beginning(stores: Stores) -> None:
+    content = await _written(stores, "s-1", whole_turn())
+    half, whole = len(content) // 2, len(content)
+    for start in (half, 0, 1, half, whole, whole + 9):
+        rest = b"".join([chunk async for chunk in stores(EventTypes()).tail("s-1", start)])
+        assert rest == content[start:], f"from {start}"
+        await stores(EventTypes()).archive("s-1")  # from the second look on
+
+
+async def who_writes_what_is_told_of_all(stores: Stores) -> None:
+    store, other = stores(EventTypes()), stores(EventTypes())
+    await (await store.create(header("s-2"))).close()
+    session = await store.create(header())
+    writers = await other.writers()
+    assert writers == {"s-1": (await other.entry("s-1")).holder} and writers["s-1"] is not None
+    await session.close()
+    assert await other.writers() == {}
+
+
+async def a_mark_that_stays_means_that_nothing_happened(stores: Stores) -> None:
+    store, other = stores(EventTypes()), stores(EventTypes())
+    seen = {await _settled(other)}
+
+    async def told(what: str) -> None:
+        mark = await _settled(other)
+        assert mark is None or mark not in seen, f"no mark told that a session was {what}"
+        seen.add(mark)
+
+    session = await store.create(header())
+    await told("made")
+    await session.close()
+    await told("closed")
+    session = await store.open("s-1")
+    await told("opened")
+    await session.close()
+    await store.archive("s-1")
+    await told("archived")
+    await store.delete("s-1")
+    await told("deleted")
+
+
+async def _settled(store: SessionStore) -> str | None:
+    """The mark, once the store can tell; None where it does not within the time that the coarsest clock needs."""
+    for _ in range(30):
+        if (mark := await store.mark()) is not None:
+            return mark
+        await anyio.sleep(0.01)
+    return None
+
+
 async def a_log_is_taken_in_as_it_is(stores: Stores) -> None:
     content = await _written(stores, "s-1", asked())
     line = content.split(b"\n")[3] + b"\n"
@@ -533,6 +585,9 @@ CHECKS: tuple[Check, ...] = (
     who_writes_a_session_is_told,
     a_stamp_changes_with_the_log_alone,
     raw_bytes_are_the_log,
+    the_rest_of_a_log_is_what_stands_behind_its_beginning,
+    who_writes_what_is_told_of_all,
+    a_mark_that_stays_means_that_nothing_happened,
     a_log_is_taken_in_as_it_is,
     what_is_no_log_is_not_taken_in,
     an_archived_session_is_as_before,
