@@ -397,9 +397,11 @@ async def test_a_run_in_a_database_is_replayed_and_so_is_one_that_was_archived(
     home: Path, corpus: Path, researcher: FakeResearcher
 ) -> None:
     sqlite = Path(__file__).parents[1] / "composition" / "sqlite_store.yml"
-    async with ProviderServer(researcher, strict=True) as server:
-        async with Leadline(model="local/fake", base_url=server.base_url, patches=[sqlite]) as app:
-            result = await app.research(QUESTION, corpus=[corpus])
+    async with (
+        ProviderServer(researcher, strict=True) as server,
+        Leadline(model="local/fake", base_url=server.base_url, patches=[sqlite]) as app,
+    ):
+        result = await app.research(QUESTION, corpus=[corpus])
     async with Leadline(patches=[sqlite]) as app:
         assert (await app.replay(result.id)).same
         await app.sessions.archive(result.id)
