@@ -417,17 +417,14 @@ async def raw_bytes_are_the_log(stores: Stores) -> None:
 
 async def the_rest_of_a_log_is_what_stands_behind_its_beginning(stores: Stores) -> None:
     content = await _written(stores, "s-1", whole_turn())
-    half, whole = len(content) // 2, len(content)
-    for start in (half, 0, 1, half, whole, whole + 9):
+    for start in (200, 0, 1, 200, len(content), len(content) + 9):
         rest = b"".join([chunk async for chunk in stores(EventTypes()).tail("s-1", start)])
         assert rest == content[start:], f"from {start}"
         await stores(EventTypes()).archive("s-1")  # from the second look on
 
 
 async def who_writes_what_is_told_of_all(stores: Stores) -> None:
-    store, other = stores(EventTypes()), stores(EventTypes())
-    await (await store.create(header("s-2"))).close()
-    session = await store.create(header())
+    session, other = await stores(EventTypes()).create(header()), stores(EventTypes())
     writers = await other.writers()
     assert writers == {"s-1": (await other.entry("s-1")).holder} and writers["s-1"] is not None
     await session.close()
