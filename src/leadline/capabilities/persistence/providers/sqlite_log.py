@@ -79,11 +79,15 @@ class LogReader:
     def _joined(self, start: int) -> Iterator[bytes]:
         base, beyond = stretch(self._number)
         reached = base + start
-        for at, line in self._rows(reached, beyond):
-            if at != reached:
-                self._tell_gap(reached - base, at - base)
-            reached = at + len(line)
-            yield line
+        for rows in self._batches(reached, beyond):
+            lines: list[bytes] = []
+            for at, stored in rows:
+                line = stored if isinstance(stored, bytes) else _bytes(stored)
+                if at != reached:
+                    self._tell_gap(reached - base, at - base)
+                reached = at + len(line)
+                lines.append(line)
+            yield b"".join(lines)
         if reached - base != self._size:
             self._tell_gap(reached - base, self._size)
 
@@ -96,33 +100,38 @@ class LogReader:
                 f"before byte {reached}"
             )
 
-    def _rows(self, base: int, beyond: int) -> Iterator[tuple[int, bytes]]:
+    def _batches(self, base: int, beyond: int) -> Iterator[list[tuple[int, object]]]:
         last = base - 1
         try:
             rows = self._connection.execute(f"SELECT at, line {_STRETCH} ORDER BY at", (base, beyond))
             while batch := rows.fetchmany(_BATCH):
-                for at, line in batch:
-                    last = at
-                    yield at, _bytes(line)
+                last = batch[-1][0]
+                yield batch
         except ENGINE_ERRORS as error:
             if not is_damage(error):
                 raise
             self.damaged = True
             self.problems.append(f"the database is damaged: {error}")
-            yield from self._from_the_end(last, beyond)
+            yield from self._around(last, beyond)
 
-    def _from_the_end(self, last: int, beyond: int) -> Iterator[tuple[int, bytes]]:
-        """What stands behind a page that cannot be read, as far as it is reached from the other side."""
-        behind: list[tuple[int, bytes]] = []
+    def _around(self, last: int, beyond: int) -> Iterator[list[tuple[int, object]]]:
+        """What stands on either side of a page that cannot be read, as far as that is reached."""
+        before = [*self._steps("at > ? AND at < ? ORDER BY at", last, beyond)]
+        yield before
+        last = before[-1][0] if before else last
+        behind = [*self._steps("at < ?2 AND at > ?1 ORDER BY at DESC", last, beyond)]
+        yield behind[::-1]
+
+    def _steps(self, which: str, last: int, beyond: int) -> Iterator[tuple[int, object]]:
+        # One statement a row: in one for all, an error takes the row before it along.
+        question = f"SELECT at, line FROM lines WHERE {which} LIMIT 1"
         try:
-            for at, line in self._connection.execute(
-                f"SELECT at, line {_STRETCH} ORDER BY at DESC", (last + 1, beyond)
-            ):
-                behind.append((at, _bytes(line)))
+            while row := self._connection.execute(question, (last, beyond)).fetchone():
+                yield row
+                last, beyond = (last, row[0]) if "DESC" in which else (row[0], beyond)
         except ENGINE_ERRORS as error:
             if not is_damage(error):
                 raise
-        yield from reversed(behind)
 
     def _unpacked(self) -> Iterator[bytes]:
         unpacker = zlib.decompressobj()
