@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leadline.capabilities.retention.providers.stored import StoredRetention
-from leadline.capabilities.retention.seam import Retention
+from leadline.capabilities.retention.seam import Retention, SessionsRemoved
 from leadline.core.clock import Clock
 from leadline.core.home import Home
 from leadline.core.ids import Ids
@@ -14,13 +14,19 @@ from leadline.kernel.plugin import Plugin
 
 
 async def _apply(ctx: Context, config: None) -> None:
+    async def removed(signal: SessionsRemoved) -> None:
+        try:
+            await ctx.gather(signal)
+        except ExceptionGroup as failures:  # the sessions are gone; what is derived from them is no authority
+            ctx.report(failures, "forgetting of sessions that were removed")
+
     retention = StoredRetention(
         ctx.get(SessionStore),
         ctx.get(Blobs),
         ctx.get(Home),
         clock=ctx.get(Clock),
         ids=ctx.get(Ids),
-        notice=ctx.notice,
+        removed=removed,
     )
     ctx.provide(Retention, retention)
 

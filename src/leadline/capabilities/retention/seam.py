@@ -18,7 +18,7 @@ from typing import TypeAlias
 from leadline.kernel.context import Context
 from leadline.kernel.errors import LeadlineError
 from leadline.kernel.services import Service
-from leadline.kernel.signals import Notice
+from leadline.kernel.signals import Gather
 
 DAY_S = 86_400.0
 """Seconds of a day."""
@@ -183,8 +183,8 @@ class CollectRefused(RetentionError):
 
 
 @dataclass(frozen=True)
-class SessionsRemoved(Notice):
-    """Sessions were deleted; whoever keeps anything derived from them forgets it now."""
+class SessionsRemoved(Gather[None]):
+    """Sessions were deleted; whoever keeps anything derived from them forgets it before `delete` returns."""
 
     ids: tuple[str, ...]
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from leadline.capabilities.retention.seam import SessionsRemoved
 from leadline.capabilities.session_index.providers.local import LocalIndex
-from leadline.capabilities.session_index.seam import SessionIndex
+from leadline.capabilities.session_index.seam import ListQuery, SessionIndex
 from leadline.core.clock import Clock
 from leadline.core.config import ConfigParser
 from leadline.core.home import Home
@@ -30,6 +31,11 @@ async def _apply(ctx: Context, config: SessionIndexConfig) -> None:
     path = config.path.expanduser() if config.path else ctx.get(Home).index
     index = LocalIndex(ctx.get(SessionStore), path, ctx.get(Projections), ctx.get(Clock), ctx.report)
     ctx.defer("index of sessions", index.close)
+
+    async def forget(removed: SessionsRemoved) -> None:
+        await index.list(ListQuery(limit=1))  # looks at what is still there; texts of what is gone go too
+
+    ctx.on(SessionsRemoved, forget)
     ctx.provide(SessionIndex, index)
 
 

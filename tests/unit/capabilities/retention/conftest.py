@@ -121,7 +121,11 @@ def opened(tmp_path: Path, store_kind: str) -> Opener:
                 ctx.get(Retention),
                 ctx.get(Clock),
             )
-            ctx.on(SessionsRemoved, place.removed.append)
+
+            async def hear(removed: SessionsRemoved) -> None:
+                place.removed.append(removed)
+
+            ctx.on(SessionsRemoved, hear)
             yield place
 
     return opener

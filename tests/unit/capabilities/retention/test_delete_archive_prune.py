@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from contextlib import closing
 
 import pytest
 
+from leadline.capabilities.retention.seam import SessionsRemoved
+from leadline.capabilities.session_index import plugin as session_index
+from leadline.capabilities.session_index.seam import SessionIndex
+from leadline.core.session import projection
 from leadline.core.session.codec import Header
 from leadline.core.session.errors import SessionLocked, SessionNotFound, SessionWriteFailed
 from leadline.core.session.events import TurnStart
@@ -196,3 +202,28 @@ async def test_old_files_of_sessions_go_and_living_ones_stay(place: Place, opene
     assert {one.root for one in report.deleted} == {"r", "gone"}
     assert report.skipped == (("alive", "session alive is being written"),)
     await alive.close()
+
+
+async def test_what_was_derived_from_a_deleted_session_is_forgotten_at_once(place: Place) -> None:
+    await place.ctx.mount(projection.plugin)
+    await place.ctx.mount(session_index.plugin)
+    await place.session("s-1")
+    index = place.ctx.get(SessionIndex)
+    assert [one.summary.id for one in (await index.search("fathoms")).items] == ["s-1"]
+    with closing(sqlite3.connect(place.root / "index.sqlite")) as connection:
+        assert connection.execute("SELECT count(*) FROM session").fetchone() == (1,)
+        await place.retention.delete("s-1")
+        assert connection.execute("SELECT count(*) FROM session").fetchone() == (0,)
+
+
+async def test_a_listener_that_fails_keeps_nothing_from_going(place: Place) -> None:
+    async def fail(removed: SessionsRemoved) -> None:
+        raise ValueError("no")
+
+    place.ctx.on(SessionsRemoved, fail)
+    await place.session("s-1")
+    await place.retention.delete("s-1")
+    assert await place.ids() == set()
+    (report,) = place.ctx.kernel.reports
+    assert "forgetting" in report.where
+    place.ctx.kernel.reports.clear()

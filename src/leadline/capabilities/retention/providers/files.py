@@ -25,8 +25,6 @@ _CHUNK = 1 << 20
 _BUSY_S = 30.0
 _BESIDE_SQLITE = ("-wal", "-shm", "-journal")
 UNFINISHED = ".new"
-REBUILDABLE = ("index.sqlite",)
-"""Files at the top of the home directory that hold only what logs say; they need no blobs."""
 
 
 @dataclass
@@ -70,7 +68,7 @@ def _files(home: Home, passed_over: AbstractSet[str]) -> Iterator[Path]:
         raise _unreadable(Path(str(error.filename)), error.strerror or str(error))
 
     blobs = home.blobs
-    skipped = {str(home.path / name) for name in REBUILDABLE}
+    skipped = {str(part) for part in _with_parts(home.index)}  # holds only what logs say
     for folder, folders, files in os.walk(home.path, onerror=refuse, followlinks=True):
         here = Path(folder)
         folders[:] = sorted(one for one in folders if here / one != blobs and _first_time(here / one, seen))

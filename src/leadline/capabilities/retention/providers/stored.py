@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
+
+from anyio import CancelScope
 
 from leadline.capabilities.retention.providers.family import Family, Kin, locked
 from leadline.capabilities.retention.seam import (
@@ -27,7 +29,6 @@ from leadline.core.session.blobs import Blobs
 from leadline.core.session.errors import SessionLocked, SessionNotFound
 from leadline.core.session.store import SessionEntry, SessionStore
 from leadline.kernel.context import Context
-from leadline.kernel.signals import Notice
 
 
 class StoredRetention(Retention):
@@ -41,15 +42,15 @@ class StoredRetention(Retention):
         *,
         clock: Clock,
         ids: Ids,
-        notice: Callable[[Notice], None],
+        removed: Callable[[SessionsRemoved], Awaitable[object]],
     ) -> None:
-        """`notice` is told of sessions that were removed."""
+        """`removed` is told of sessions that are gone."""
         self._store = store
         self._blobs = blobs
         self._home = home
         self._clock = clock
         self._ids = ids
-        self._notice = notice
+        self._removed = removed
         self._needs: dict[str, Names] = {}
 
     async def export(self, session_id: str, path: Path) -> ExportReport:
@@ -102,8 +103,9 @@ class StoredRetention(Retention):
                     continue
                 gone.append(one.id)
         finally:
-            if gone:
-                self._notice(SessionsRemoved(tuple(gone)))
+            with CancelScope(shield=True):
+                if gone:
+                    await self._removed(SessionsRemoved(tuple(gone)))
 
     # --- archive ---
 
