@@ -134,7 +134,8 @@ class Agent:
             self.ctx.notice(AgentStatusChanged(self, "running"))
 
     def proceed(self) -> None:
-        """Go on: with the turn that was cut off, where one is open, else with a new one that is told nothing new.
+        """Go on with the latest turn, where its process died in it or it was broken off; else with a new one that is
+        told nothing new.
 
         Raises:
             AgentDisposed: it takes no more input.
@@ -202,9 +203,7 @@ class Agent:
 
     async def _run_turn(self, abort: Abort) -> bool:
         """Run a turn; whether another one is due."""
-        goes_on = self._proceed and self.session.place.turn_open
-        # A turn that goes on has its input already: what waits, waits for the next one.
-        head = () if goes_on else self.inbox.waiting("turn")
+        head, before = self.inbox.waiting("turn"), self.session.place.turn
         try:
             if abort.cause is None and self._has_work:
                 self._woken, proceed, self._proceed = False, self._proceed, False
@@ -217,8 +216,8 @@ class Agent:
         if abort.cause is not None:
             # What was queued before the abort waits for someone to say so; what came after has.
             return self._woken and self._has_work
-        if head and self.inbox.waiting("turn") == head:
-            # The turn could not even take its input in; trying again would end the same way.
+        if head and self.inbox.waiting("turn") == head and self.session.place.turn > before:
+            # A new turn could not even take its input in; trying again would end the same way.
             return False
         return bool(self._proceed or self.inbox.next_turn or (self._woken and self.inbox.next_step))
 

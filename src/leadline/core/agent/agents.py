@@ -94,9 +94,9 @@ class Agents(Service, key="agents"):
     ) -> Agent:
         """The agent of a session that has no live one, with the prompts that were waiting in it.
 
-        It is idle. `proceed` goes on with a turn that was cut off, where it was cut off: what is in the log
-        is a fact and not asked or done again. `wake` and `send` set it to work on what waits; a turn that was
-        cut off is closed as interrupted then. The model is that of `spec`, else the last one the session asked.
+        It is idle. `proceed` goes on with a turn in which its process died, or that was broken off, where that
+        happened: what is in the log is a fact and not asked or done again. `wake` and `send` set it to work on what
+        waits; a turn that is open is closed as interrupted then. The model is that of `spec`, else the last one the session asked.
 
         Raises:
             SessionNotFound, SessionLocked, SessionNotContinuable, ...: as `SessionStore.open`.

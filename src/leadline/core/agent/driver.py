@@ -36,8 +36,8 @@ class Driver(Service, key="driver"):
     async def run_turn(self, agent: Agent, abort: Abort, *, proceed: bool = False) -> None:
         """Run one turn of `agent`, from `turn/start` to `turn/end`.
 
-        `proceed`: go on with the turn that is open in the log; where none is, ask the model even though nothing
-        waits in the inbox. Without it a turn that is open is closed as interrupted first.
+        `proceed`: go on with the latest turn where it is open in the log, or was aborted, interrupted or left by the
+        model's provider; else ask the model even though nothing waits in the inbox. Without it a turn that is open is closed as interrupted first.
 
         Both facts are in the log when this returns, whatever happened between them, cancellation
         through `abort` included. Expected failure is the turn's end, not an exception.

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
+from msgspec import structs
 
 from leadline.core.agent.inbox import Queue
+from leadline.core.session.derive import NOT_STARTED, OUTCOME_UNKNOWN
 from leadline.core.session.errors import EventUndecodable
 from leadline.core.session.events import (
     AssistantSaid,
@@ -20,13 +22,14 @@ from leadline.core.session.events import (
     StepStart,
     ToolAnswered,
     ToolCalled,
+    TurnEnd,
     TurnResumed,
     TurnStart,
     UserEntered,
 )
 from leadline.core.tools.earlier import Earlier, EarlierCall
-from leadline.core.tools.outcome import ToolOutcome
-from leadline.core.tools.spec import SideEffect
+from leadline.core.tools.outcome import Code, ToolOutcome
+from leadline.core.tools.spec import READS, SideEffect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +41,11 @@ if TYPE_CHECKING:
 _E = TypeVar("_E", bound=Event)
 
 _NULL = b"null"
+_UNBEGUN = frozenset((Code.ABORTED_BEFORE_DISPATCH, NOT_STARTED))
+_STOPPED = frozenset((Code.ABORTED, OUTCOME_UNKNOWN))
+
+BROKEN_OFF = frozenset(("aborted", "interrupted", "error"))
+"""Ends of a turn that may go on: it was stopped, its process died, or its provider failed."""
 
 
 @dataclass
@@ -64,6 +72,37 @@ class CutStep:
     """Sources of what was queued after the answer."""
     calls: dict[str, ToolCalled] = field(default_factory=dict[str, ToolCalled])
     answers: dict[str, ToolAnswered] = field(default_factory=dict[str, ToolAnswered])
+    void: TurnResumed | None = None
+    """What of a turn that was broken off counts no more, with `turn` and `step` still to be filled in."""
+
+    def reopen(self) -> None:
+        """Go back to where the step was before the turn was broken off."""
+        if self.said is not None and self.said.state == "interrupted":
+            void, calls, unbegun = [self.said.message.id], list[str](), list[str]()
+        else:
+            calls = [call_id for call_id, answered in self.answers.items() if self._undone(answered)]
+            void = [self.answers[call_id].message.id for call_id in calls]
+            unbegun = [call_id for call_id in calls if self.answers[call_id].error_code in _UNBEGUN]
+        self.void = TurnResumed(turn=0, step=0, void=tuple(void), calls=tuple(calls), unbegun=tuple(unbegun))
+        self.forget(self.void)
+        self.open = self.number > 0 and (bool(void) or self.said is None)
+
+    def forget(self, resumed: TurnResumed) -> None:
+        """Leave out what is void, and what was done about requests that failed."""
+        if self.said is not None and self.said.message.id in resumed.void:
+            self.said = None
+        for call_id in resumed.calls:
+            self.answers.pop(call_id, None)
+        for call_id in resumed.unbegun:
+            self.calls.pop(call_id, None)
+        self.ended, self.retry, self.failures, self.waited = None, None, 0, 0.0
+
+    def _undone(self, answered: ToolAnswered) -> bool:
+        """Whether the call has no result but the news that it was stopped, and may be made again."""
+        if answered.error_code in _UNBEGUN:
+            return True
+        called = self.calls.get(answered.message.call_id)
+        return answered.error_code in _STOPPED and called is not None and set(called.side_effects) <= READS
 
     @property
     def in_flight(self) -> bool:
@@ -111,17 +150,47 @@ class CutTurn:
     """Its answers, that of the last step included."""
     step: CutStep = field(default_factory=CutStep)
 
+    @property
+    def resumed(self) -> TurnResumed:
+        """The fact that somebody goes on with it."""
+        void = self.step.void or TurnResumed(turn=0, step=0)
+        return structs.replace(void, turn=self.number, step=self.step.number, seconds=round(self.seconds, 6))
+
 
 def cut_turn(session: Session) -> CutTurn | None:
-    """The turn that `session` left open; None where none is."""
-    place = session.place
-    if not place.turn_open:
+    """The latest turn, where it is open in the log, or was broken off and can go on; else None."""
+    if session.place.turn_open:
+        cut = _latest(session)
+        if cut is not None:
+            cut.step.open = session.place.step_open
+        return cut
+    end = _latest_end(session)
+    if end is None or end.reason not in BROKEN_OFF:
         return None
+    cut = _latest(session)
+    if cut is None or cut.number != end.turn:
+        return None
+    cut.step.reopen()
+    if cut.step.said is None and cut.spoken and cut.spoken[-1].said.state == "interrupted":
+        cut.spoken.pop()
+    # What came of an answer that is whole would come of it again.
+    return None if end.reason == "error" and cut.step.said is not None else cut
+
+
+def _latest(session: Session) -> CutTurn | None:
     for line in reversed(session.logged):
         if line.type == TurnStart.TYPE and (start := _decoded(line, TurnStart)) is not None:
-            cut = _Fold(session, line, start).cut
-            cut.step.open = place.step_open
-            return cut
+            return _Fold(session, line, start).cut
+    return None
+
+
+def _latest_end(session: Session) -> TurnEnd | None:
+    """The end of the latest turn; None where the log went on after it."""
+    for line in reversed(session.since(session.lifecycle_start)):
+        if line.type == TurnEnd.TYPE:
+            return _decoded(line, TurnEnd)
+        if line.derives:
+            return None
     return None
 
 
@@ -136,10 +205,12 @@ class _Fold:
         self.cut = CutTurn(session.place.turn, proceeds, prompt)
         self._max_tokens = _ceiling_before(session, opened.seq)
         self._since = self._now = opened.t
+        self._over = False
         folds: dict[type[Event], Callable[[Event], None]] = cast(
             "dict[type[Event], Callable[[Event], None]]",
             {
                 TurnResumed: self._resumed,
+                TurnEnd: self._end,
                 StepStart: self._step,
                 InboxSpliced: self._spliced,
                 UserEntered: self._entered,
@@ -159,10 +230,24 @@ class _Fold:
             event = _decoded(line, kind) if kind is not None else None
             if fold is not None and event is not None:
                 fold(event)
-        self.cut.seconds += max(0.0, self._now - self._since)
+        self._count()
+
+    def _count(self) -> None:
+        if not self._over:
+            self.cut.seconds += max(0.0, self._now - self._since)
+
+    def _end(self, event: TurnEnd) -> None:
+        self._count()
+        self._over = True
 
     def _resumed(self, event: TurnResumed) -> None:
         self.cut.seconds, self._since = event.seconds, self._now
+        if self._over:
+            self._over = False
+            step = self.cut.step
+            if step.said is not None and step.said.message.id in event.void:
+                self.cut.spoken.pop()
+            step.forget(event)
 
     def _step(self, event: StepStart) -> None:
         self.cut.step = CutStep(event.step)

@@ -14,15 +14,7 @@ from leadline.core.loop.judgement import Accept, Answer, Correct, EndLength, Fai
 from leadline.core.loop.record import Record
 from leadline.core.loop.thread import SNAPSHOT
 from leadline.core.session.errors import SessionError
-from leadline.core.session.events import (
-    AbortCause,
-    Event,
-    InboxSpliced,
-    TurnEnd,
-    TurnResumed,
-    TurnStart,
-    UserEntered,
-)
+from leadline.core.session.events import AbortCause, Event, InboxSpliced, TurnEnd, TurnStart, UserEntered
 from leadline.core.session.repair import repairs
 from leadline.core.tools.admission import described
 from leadline.core.tools.invocation import Caller
@@ -92,7 +84,7 @@ class Turn:
     def _opening(self, *, proceed: bool) -> list[Event]:
         cut, session = self._cut, self._agent.session
         if cut is not None:
-            return [TurnResumed(turn=cut.number, step=cut.step.number, seconds=round(cut.seconds, 6))]
+            return [cut.resumed]
         # A turn that was left open, say by a process that died, is closed before the next one opens.
         left_open = repairs(session) if session.place.turn_open else []
         return [*left_open, TurnStart(turn=self._record.turn, proceeds=proceed)]

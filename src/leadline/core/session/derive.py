@@ -7,7 +7,8 @@ is old. What it gives always ends pair-complete, whatever the log holds:
   a call without a logged result gets one that says whether it was started;
 - what came between a call and its result in the log stands behind the results;
 - empty messages, second results, results without a call and second entries of one message are left out;
-- an answer that did not end properly keeps its text and loses its tool calls.
+- an answer that did not end properly keeps its text and loses its tool calls;
+- what a turn/resumed calls void is left out from there on.
 """
 
 from __future__ import annotations
@@ -29,7 +30,14 @@ from leadline.core.llm.messages import (
 )
 from leadline.core.session.codec import Logged
 from leadline.core.session.errors import EventUndecodable
-from leadline.core.session.events import AssistantSaid, Event, ToolAnswered, ToolCalled, UserEntered
+from leadline.core.session.events import (
+    AssistantSaid,
+    Event,
+    ToolAnswered,
+    ToolCalled,
+    TurnResumed,
+    UserEntered,
+)
 
 _E = TypeVar("_E", bound=Event)
 
@@ -83,7 +91,9 @@ class Derived:
         self._logged = logged
         self._next = 0
         self._state = _State()
+        self._void: set[str] = set()
         self._folds: dict[str, Callable[[Logged], None]] = {
+            TurnResumed.TYPE: self._resumed,
             UserEntered.TYPE: self._user,
             AssistantSaid.TYPE: self._assistant,
             ToolCalled.TYPE: self._called,
@@ -107,13 +117,17 @@ class Derived:
         Going forward costs the events between; going back starts again from the first.
         """
         if seq < self._next:
-            self._next = 0
-            self._state = _State()
+            self._void.clear()
+            self._restart()
         self._advance(seq)
         state = self._state
         if not state.calls and not state.held:
             return state.conversation
         return state.conversation.with_tail(*self._tail())
+
+    def _restart(self) -> None:
+        self._next = 0
+        self._state = _State()
 
     def _advance(self, seq: int) -> None:
         logged, folds = self._logged, self._folds
@@ -140,6 +154,21 @@ class Derived:
         self._state.seen.add(message_id)
         return True
 
+    def _resumed(self, line: Logged) -> None:
+        resumed = _decoded(line, TurnResumed)
+        if resumed is None:
+            return
+        if not self._void.issuperset(resumed.void):
+            # What is void has been folded already: fold again without it, once.
+            self._void.update(resumed.void)
+            upto = self._next
+            self._restart()
+            self._advance(upto)
+            return
+        for call_id in resumed.unbegun:
+            if call := self._state.calls.get(call_id):
+                call.called = None
+
     def _user(self, line: Logged) -> None:
         entered = _decoded(line, UserEntered)
         message = _kept_user(entered.message) if entered else None
@@ -155,7 +184,7 @@ class Derived:
     def _assistant(self, line: Logged) -> None:
         said = _decoded(line, AssistantSaid)
         message = _kept_assistant(said) if said else None
-        if said is None or message is None or not self._first_time(message.id):
+        if said is None or message is None or message.id in self._void or not self._first_time(message.id):
             return
         self._settle()
         state = self._state
@@ -174,7 +203,7 @@ class Derived:
 
     def _answered(self, line: Logged) -> None:
         answered = _decoded(line, ToolAnswered)
-        if answered is None or answered.root_call_id is not None:
+        if answered is None or answered.root_call_id is not None or answered.message.id in self._void:
             return
         state, message = self._state, answered.message
         call = state.calls.get(message.call_id)

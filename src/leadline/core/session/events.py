@@ -77,15 +77,28 @@ class TurnStart(Event, frozen=True, kw_only=True):
 
 
 class TurnResumed(Event, frozen=True, kw_only=True):
-    """Another process goes on with the turn that was left open: same turn, same step, where it stopped."""
+    """Somebody goes on with the latest turn: same turn, same step, where it stopped.
+
+    Its process died in it, or it was broken off: stopped from outside, or left by the model's provider. What the end
+    of a turn that was broken off made of unfinished things is void: the beginning of an answer is asked for
+    anew, a call that never began is begun, and one that at most reads is made again.
+    """
 
     TYPE: ClassVar[str] = "turn/resumed"
+    OPENS: ClassVar[str] = "turn"
+    DERIVES: ClassVar[bool] = True
 
     turn: int
     step: int
     """The step that is open, or was last; 0 before the first."""
     seconds: float = 0.0
     """Wall time that was spent on the turn before, the time in which nobody worked on it left out."""
+    void: tuple[str, ...] = ()
+    """Ids of messages that count no more: one answer that was cut off, or results of calls."""
+    calls: tuple[str, ...] = ()
+    """Ids of the calls whose results are void."""
+    unbegun: tuple[str, ...] = ()
+    """Those of them that had not begun: their tool/call counts no more either."""
 
 
 class TurnEnd(Event, frozen=True, kw_only=True):

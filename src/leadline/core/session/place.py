@@ -20,6 +20,7 @@ from leadline.core.session.events import (
     ToolAnswered,
     ToolCalled,
     TurnEnd,
+    TurnResumed,
     TurnStart,
 )
 
@@ -31,7 +32,7 @@ class Place(msgspec.Struct, frozen=True):
     """Number of the last turn that was started; 0 before the first."""
     turn_open: bool = False
     step: int = 0
-    """Number of the last step of that turn; 0 before its first."""
+    """Number of the last step of that turn; 0 before its first. What follows is kept when step and turn are closed."""
     step_open: bool = False
     said: bool = False
     """Whether the step has its assistant/message."""
@@ -70,7 +71,22 @@ def _turn_start(place: Place, event: TurnStart) -> Place:
 def _turn_end(place: Place, event: TurnEnd) -> Place:
     _require(place.turn_open and event.turn == place.turn, event, f"turn {event.turn} is not open")
     _require(not place.step_open, event, f"step {place.step} is still open")
-    return Place(turn=place.turn)
+    return msgspec.structs.replace(place, turn_open=False)
+
+
+def _turn_resumed(place: Place, event: TurnResumed) -> Place:
+    _require(event.turn == place.turn, event, f"the latest turn is {place.turn}, not {event.turn}")
+    if place.turn_open:
+        return place
+    said = place.said and bool(event.calls or not event.void)
+    return msgspec.structs.replace(
+        place,
+        turn_open=True,
+        step_open=place.step > 0 and (bool(event.void) or not said),
+        said=said,
+        calls=place.calls - set(event.unbegun),
+        answers=place.answers - set(event.calls),
+    )
 
 
 def _step_start(place: Place, event: StepStart) -> Place:
@@ -121,6 +137,7 @@ _MOVES = cast(
     {
         TurnStart: _turn_start,
         TurnEnd: _turn_end,
+        TurnResumed: _turn_resumed,
         StepStart: _step_start,
         StepEnd: _step_end,
         AssistantSaid: _said,

@@ -22,7 +22,7 @@ from leadline.core.llm.messages import AssistantMessage, MessageSource, Text, To
 from leadline.core.llm.request import LlmRequest
 from leadline.core.loop.audit import audit
 from leadline.core.loop.config import LoopConfig, RetryConfig
-from leadline.core.session.derive import OUTCOME_UNKNOWN_TEXT
+from leadline.core.session.derive import OUTCOME_UNKNOWN_TEXT, derive
 from leadline.core.session.errors import SessionWriteFailed
 from leadline.core.session.events import (
     AssistantSaid,
@@ -78,14 +78,20 @@ class Life:
     lines: list[bytes] = field(default_factory=list[bytes])
     session: Session | None = None
     proved: bool = False
+    done: int = 0
+    """Requests and bodies that were begun."""
+    hung: bool = False
 
 
-def add_tools(stack: AgentStack, life: Life) -> None:
+def add_tools(stack: AgentStack, life: Life, hang: int = 0) -> None:
     def tool(name: str, *effects: SideEffect, parallel: bool = False, body: Body | None = None) -> None:
         async def run(args: object, call: ToolInvocation) -> ToolOutput | str:
             life.ran.append(call.call_id)
             if call.repeated:
                 life.repeated.append(call.call_id)
+            life.done += 1
+            if life.done == hang:
+                await anyio.sleep_forever()
             return f"{name} {call.call_id}" if body is None else await body(call)
 
         stack.tools.register(
@@ -131,22 +137,33 @@ def speaker(story: Story, agents: list[Agent]) -> Callable[[LlmRequest], Playabl
     def respond(request: LlmRequest) -> Playable:
         said, failed = 0, 0
         for line in agents[0].session.logged:
-            if line.type == AssistantSaid.TYPE:
+            if line.type == AssistantSaid.TYPE and line.as_(AssistantSaid).state != "interrupted":
                 said, failed = said + 1, 0
-            failed += line.type == RequestEnded.TYPE
+            failed += line.type == RequestEnded.TYPE and line.as_(RequestEnded).failure is not None
         answer = story.answers[said]
         return answer if isinstance(answer, (Reply, Call, str, Wait, Stop)) else answer[failed]
 
     return respond
 
 
-async def live(folder: Path, story: Story, session_id: str | None = None) -> Life:
-    """One process: it starts the story, or goes on with it, and ends it."""
+async def live(
+    folder: Path, story: Story, session_id: str | None = None, *, proceed: bool = False, hang: int = 0
+) -> Life:
+    """One process: it starts the story, or goes on with it, and ends it.
+
+    `hang`: which thing that it does, a request or a body, does not end until the agent is cancelled.
+    """
     life, agents = Life(), list[Agent]()
-    model = ScriptedModel(speaker(story, agents))
+    speak = speaker(story, agents)
+
+    def respond(request: LlmRequest) -> Playable:
+        life.done += 1
+        return Reply("I am just about", hang=True) if life.done == hang else speak(request)
+
+    model = ScriptedModel(respond)
     seed = len(list((folder / "sessions").glob("*"))) if session_id is None else folder.name
     async with agent_stack(folder, model, loop=story.loop, ids_service=SeededIds(seed)) as stack:
-        add_tools(stack, life)
+        add_tools(stack, life, hang)
         story.setup(stack)
         if session_id is None:
             agent = await stack.agents.create(story.spec)
@@ -156,10 +173,14 @@ async def live(folder: Path, story: Story, session_id: str | None = None) -> Lif
         prompts = [message for message in queued(agent.session) if message.source.kind == "user"]
         for prompt in story.prompts[len(prompts) :]:
             agent.send(prompt, wake=False)
-        if agent.session.place.turn_open:
+        if agent.session.place.turn_open or proceed:
             agent.proceed()
         else:
             agent.wake()
+        if hang:
+            await anyio.wait_all_tasks_blocked()
+            life.hung = agent.status == "running"
+            await agent.cancel()
         await agent.when_idle()
         life.digests, life.keys = model.digests, model.idempotency_keys
         life.session = await stack.sessions.read(agent.id)
@@ -596,3 +617,97 @@ async def test_a_live_turn_that_the_disk_left_open_goes_on(
         await agent.when_idle()
         assert [it.reason for it in agent.session.of(TurnEnd)][-1] == "completed"
         assert audit(agent.session, stack.ctx.get(Models)).ok
+
+
+SAFE = [
+    it
+    for it in STORIES
+    if it.name in ("two turns", "parallel reads", "corrected", "nested", "steered", "concludes")
+]
+
+
+@pytest.mark.parametrize("story", [*SAFE, STORIES[3]], ids=lambda story: story.name)
+async def test_a_turn_that_was_cancelled_goes_on_as_if_it_had_not_been(tmp_path: Path, story: Story) -> None:
+    whole = await live(tmp_path / "whole", story)
+    assert whole.session is not None
+    for at in range(1, whole.done + 1):
+        folder = tmp_path / f"hang{at}"
+        stopped = await live(folder, story, hang=at)
+        assert stopped.session is not None
+        assert stopped.hung
+        session_id = stopped.session.id
+        lines = stopped.lines
+        after = await live(folder, story, session_id, proceed=True)
+        for border in range(len(lines), len(after.lines) + 1):
+            again = cut(tmp_path / f"hang{at}cut{border}", session_id, after.lines[:border])
+            last = await live(again, story, session_id, proceed=border == len(lines))
+            assert last.session is not None
+            assert last.proved
+            spoilt = {it.rpartition(":")[0] or it for it in lost(last.session) | lost(stopped.session)}
+            assert without_unknown(told(last.session), spoilt) == without_unknown(told(whole.session), spoilt)
+            assert ends(last.session)[-1] == ends(whole.session)[-1]
+            assert last.session.place.turn == whole.session.place.turn
+            unsafe = {it.call_id for it in stopped.session.of(ToolCalled) if "writes" in it.side_effects}
+            begun = {it.message.call_id for it in stopped.session.of(ToolAnswered) if it.started}
+            assert not unsafe & begun & set(last.ran), "a side effect was repeated"
+
+
+def lost(session: Session) -> set[str]:
+    """Calls with side effects of which nobody knows what they did."""
+    return {
+        it.message.call_id
+        for it in session.of(ToolAnswered)
+        if it.started
+        and it.error_code in ("ABORTED", "TOOL_OUTCOME_UNKNOWN")
+        and set(it.side_effects) - {"reads"}
+    }
+
+
+async def test_what_is_void_is_left_out_from_there_on_and_no_sooner(tmp_path: Path) -> None:
+    story = Story("", ["done"])
+    stopped = await live(tmp_path, story, hang=1)
+    assert stopped.session is not None
+    after = await live(tmp_path, story, stopped.session.id, proceed=True)
+    assert after.session is not None
+    (resumed,) = after.session.logged_of(TurnResumed)
+    derived = after.session.derived()
+    assert [it[-1] for it in told(after.session) if isinstance(it, tuple)][1:] == [(Text("done"),)]
+    assert len(derived.at(resumed[0].seq)) == 2, "the beginning of the answer was read at the time"
+    assert len(derived.at(resumed[0].seq + 1)) == 1
+    assert derived.conversation == derive(after.session.logged)
+    assert [it.reason for it in after.session.of(TurnEnd)] == ["aborted", "completed"]
+    assert [it.turn for it in after.session.of(TurnEnd)] == [1, 1]
+    assert [(it.step, it.attempt) for it in after.session.of(RequestSent)] == [(1, 1), (1, 2)]
+    assert len({it.digest for it in after.session.of(RequestSent)}) == 1
+
+
+async def test_a_turn_that_its_provider_left_goes_on_in_the_same_step(tmp_path: Path) -> None:
+    model = ScriptedModel([Call("look", id="c1"), BUSY, BUSY, BUSY, BUSY, BUSY, "done"])
+    async with agent_stack(tmp_path, model, loop=LoopConfig(retry=QUICK)) as stack:
+        add_tools(stack, Life())
+        agent = await stack.agents.create(AgentSpec())
+        agent.send("go")
+        await agent.when_idle()
+        assert agent.last_turn_end is not None and agent.last_turn_end.reason == "error"
+        session_id = agent.id
+        await agent.dispose()
+        again = await stack.agents.resume(session_id)
+        again.proceed()
+        await again.when_idle()
+        assert [(it.turn, it.reason) for it in again.session.of(TurnEnd)] == [(1, "error"), (1, "completed")]
+        assert [it.attempt for it in again.session.of(RequestSent)] == [1, 1, 2, 3, 4, 5, 6]
+        assert audit(again.session, stack.ctx.get(Models)).ok
+
+
+async def test_a_new_word_after_a_cancelled_turn_opens_a_new_one_that_has_read_its_beginning(
+    tmp_path: Path,
+) -> None:
+    stopped = await live(tmp_path, Story("", ["done"]), hang=1)
+    assert stopped.session is not None
+    model = ScriptedModel(["fine"])
+    async with agent_stack(tmp_path, model) as stack:
+        agent = await stack.agents.resume(stopped.session.id)
+        agent.send("never mind")
+        await agent.when_idle()
+        assert [it.turn for it in agent.session.of(TurnStart)] == [1, 2]
+        assert len(model.requests[0].conversation) == 3
