@@ -152,6 +152,8 @@ async def test_a_family_is_put_away_and_still_reads_the_same(place: Place) -> No
     assert not any(one.archived for one in await place.store.list())
     report = await place.retention.archive("r")
     assert report.bytes_before == sum(len(it) for it in before.values())
+    assert 0 < report.bytes_after < report.bytes_before / 5
+    assert (await place.retention.delete("r", dry_run=True)).bytes == report.bytes_after
     assert all(one.archived for one in await place.store.list())
     assert {one: await place.log(one) for one in before} == before
     again = await place.retention.archive("r")

@@ -127,7 +127,7 @@ class StoredRetention(Retention):
                     archived = await self._store.archive(one.id)
                 except SessionNotFound:
                     continue
-                after += archived.size if archived.packed is None else archived.packed
+                after += _room(archived) if archived.packed is None else archived.packed
         return ArchiveReport(session_id, tuple(_part(one) for one in going), before, after, dry_run)
 
     # --- prune ---
@@ -193,7 +193,12 @@ class StoredRetention(Retention):
 
 
 def _part(entry: SessionEntry) -> Part:
-    return Part(entry.id, entry.kind, entry.parent, entry.size, entry.status)
+    return Part(entry.id, entry.kind, entry.parent, _room(entry), entry.status)
+
+
+def _room(entry: SessionEntry) -> int:
+    """Bytes that it takes in the store."""
+    return entry.size if entry.packed is None else entry.packed
 
 
 def _why_not(family: Family, *, interrupted: bool) -> str:
