@@ -81,6 +81,7 @@ async def test_a_large_log_comes_out_of_its_archive_whole(tmp_path: Path) -> Non
     session = await store_in(tmp_path).open("s-1")
     await session.close()
     assert (tmp_path / "s-1.jsonl").read_bytes() == content and not (tmp_path / "s-1.jsonl.gz").exists()
+    assert (await store_in(tmp_path).entry("s-1")).modified == entry.modified, "nothing was written since"
 
 
 async def test_the_archive_of_another_program_is_listed_read_and_opened(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from leadline.capabilities.persistence.providers import log_file
 from leadline.capabilities.persistence.providers.jsonl import JsonlSessions
 from leadline.core.session.codec import CHAIN_DIGITS, Header
 from leadline.core.session.errors import (
+    SessionExists,
     SessionFormatTooNew,
     SessionLocked,
     SessionNotContinuable,
@@ -32,7 +33,7 @@ from leadline.core.session.events import DamageMoved, Event, TurnStart
 from leadline.core.session.log import Session
 from leadline.core.session.registry import EventTypes
 from leadline.testing.clock import START, ManualClock
-from leadline.testing.conformance.session_store import Noted, Shaped, asked, header, whole_turn
+from leadline.testing.conformance.session_store import Noted, Shaped, asked, header, pieces, whole_turn
 from leadline.testing.ids import SeededIds
 
 pytestmark = pytest.mark.anyio
@@ -654,3 +655,23 @@ async def test_a_lock_file_that_is_deleted_while_it_is_taken_is_not_relied_on(
         await store_in(tmp_path).open("s-1")
     session.append(Noted(text="x"))
     await session.close()
+
+
+async def test_what_an_import_that_died_left_behind_does_not_stand_in_the_way(tmp_path: Path) -> None:
+    path = await filled(tmp_path)
+    content = path.read_bytes()
+    await store_in(tmp_path).delete("s-1")
+    (tmp_path / "s-1.damaged-1").write_bytes(b"of the import before")
+    (tmp_path / "s-1.damaged-7").write_bytes(b"too")
+    await store_in(tmp_path).add_raw(pieces(content), {"s-1.damaged-1": b"mine"})
+    assert await store_in(tmp_path).beside("s-1") == {"s-1.damaged-1": b"mine"}
+    with pytest.raises(SessionExists):
+        await store_in(tmp_path).add_raw(pieces(content), {"s-1.damaged-1": b"other"})
+    assert await store_in(tmp_path).beside("s-1") == {"s-1.damaged-1": b"mine"}
+
+
+async def test_what_was_moved_out_and_cannot_be_read_costs_only_itself(tmp_path: Path) -> None:
+    await filled(tmp_path)
+    os.mkfifo(tmp_path / "s-1.damaged-1")
+    read = await store_in(tmp_path).read("s-1")
+    assert len(read) == 6

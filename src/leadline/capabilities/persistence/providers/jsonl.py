@@ -29,7 +29,7 @@ from leadline.capabilities.persistence.providers.log_file import (
     publish,
     publish_file,
 )
-from leadline.capabilities.persistence.providers.moved import check_names, readable_in, tell_moved
+from leadline.capabilities.persistence.providers.moved import check_names, readable_lines, tell_moved
 from leadline.capabilities.persistence.providers.outside import InFile, outside
 from leadline.capabilities.persistence.providers.session_files import SessionFiles, new_file
 from leadline.capabilities.persistence.providers.syncing import Syncing, sync_directory
@@ -208,8 +208,8 @@ class JsonlSessions(SessionStore):
         """Tell of damage that was moved out before, and read what can be read of it."""
         tell_moved(loaded, self._types)
         for beside in damaged_files(files.plain):
-            with suppress(OSError):
-                loaded.quarantined.extend(readable_in(beside.name, beside.read_bytes()))
+            with suppress(OSError), open_log(beside) as file:
+                loaded.quarantined.extend(readable_lines(beside.name, file, InFile(file)))
 
     async def list(self) -> list[SessionEntry]:
         return await to_thread.run_sync(self._list)
@@ -321,7 +321,13 @@ class JsonlSessions(SessionStore):
             head = await self._receive(chunks, temporary)
             header = writable_header(head, None, "the log cannot be taken in")
             files = self._files(header.id)
-            await to_thread.run_sync(_publish_raw, files, temporary, beside or {})
+            check_names(files.id, beside or {})
+            _refuse_taken(files)
+            lease = await self._lease(files)
+            try:
+                await to_thread.run_sync(_publish_raw, files, temporary, beside or {})
+            finally:
+                lease.release()
         finally:
             drop(temporary)
         return await self.entry(header.id)
@@ -353,7 +359,13 @@ class JsonlSessions(SessionStore):
         return await self.entry(session_id)
 
     async def beside(self, session_id: str) -> dict[str, bytes]:
-        return await to_thread.run_sync(self._existing(session_id).beside)
+        files = self._existing(session_id)
+        try:
+            return await to_thread.run_sync(files.beside)
+        except OSError as error:
+            raise SessionUnreadable(
+                f"what was moved out of session {session_id} cannot be read: {error.strerror or error}"
+            ) from error
 
     async def delete(self, session_id: str) -> None:
         files = self._existing(session_id)
@@ -426,7 +438,6 @@ def _mark(root: Path) -> str | None:
 
 
 def _publish_raw(files: SessionFiles, temporary: Path, beside: Mapping[str, bytes]) -> None:
-    check_names(files.id, beside)
     _refuse_taken(files)
     try:
         files.add_beside(beside)

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
+from typing import BinaryIO
 
-from leadline.core.session.codec import Logged, Problem, decode_line
+from leadline.core.session.codec import (
+    LARGE_BYTES,
+    MAX_EVENT_BYTES,
+    Logged,
+    Outside,
+    Problem,
+    decode_line,
+    left_outside,
+)
 from leadline.core.session.errors import SessionUnreadable
 from leadline.core.session.events import DamageMoved
 from leadline.core.session.load import Loaded, Quarantined
 from leadline.core.session.registry import EventTypes
+
+_LONGEST_LINE = MAX_EVENT_BYTES + 4096
 
 
 def tell_moved(loaded: Loaded, types: EventTypes) -> None:
@@ -24,12 +36,23 @@ def tell_moved(loaded: Loaded, types: EventTypes) -> None:
 
 def readable_in(name: str, content: bytes) -> list[Quarantined]:
     """The events that can be read in what was moved out under `name`."""
-    found = [(number, decode_line(line)) for number, line in enumerate(content.split(b"\n"), 1) if line]
-    return [
-        Quarantined(name, number, "moved out of the log", event)
-        for number, event in found
-        if isinstance(event, Logged)
-    ]
+    return readable_lines(name, io.BytesIO(content), None)
+
+
+def readable_lines(name: str, file: BinaryIO, outside: Outside | None) -> list[Quarantined]:
+    """As `readable_in`, from an open file; with `outside`, large lines stay there."""
+    found: list[Quarantined] = []
+    number, at = 1, 0
+    while chunk := file.readline(_LONGEST_LINE):
+        line = chunk.removesuffix(b"\n")
+        event = decode_line(line) if line else ""
+        if isinstance(event, Logged):
+            if outside is not None and len(line) > LARGE_BYTES:
+                event = left_outside(event, outside, at, line)
+            found.append(Quarantined(name, number, "moved out of the log", event))
+        at += len(chunk)
+        number += chunk.endswith(b"\n")
+    return found
 
 
 def check_names(session_id: str, names: Iterable[str]) -> None:

@@ -134,6 +134,8 @@ class SessionFiles:
             with file, _synced(temporary) as out:
                 while chunk := file.read(_CHUNK):
                     out.write(chunk)
+            packed = self.packed.stat()
+            os.utime(temporary, ns=(packed.st_atime_ns, packed.st_mtime_ns))
             publish_file(self.plain, temporary)
             sync_directory(self.root)
             if archive.problems:
@@ -159,11 +161,15 @@ class SessionFiles:
         return {path.name: path.read_bytes() for path in damaged_files(self.plain)}
 
     def add_beside(self, contents: Mapping[str, bytes]) -> None:
-        """Put files there that `beside` gave, synced.
+        """Put files there that `beside` gave, synced; the lease has to be held, and there may be no log yet.
+
+        What an import that died left under these names is nobody's, and goes.
 
         Raises:
             OSError: the disk refused.
         """
+        for left in damaged_files(self.plain):
+            left.unlink()
         for name, content in contents.items():
             with _synced(self.root / name) as out:
                 out.write(content)
