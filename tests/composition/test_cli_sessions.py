@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import io
+import json
 import os
 import pty
 import struct
@@ -333,6 +334,24 @@ def test_a_title_of_a_person_is_what_lists_show(command: Command, run: str) -> N
     assert command("audit", run).code == 0
 
 
+def test_a_model_gives_titles_where_it_is_told_to(command: Command, home: Path) -> None:
+    with provider(["The Nordlicht sails.", "Ferry to the island"]) as model:
+        home.mkdir()
+        rows = [
+            {"id": "titles", "disabled": False, "config": {"model": "small/any"}},
+            {"id": "models", "merge": {"providers": {"small": {"base_url": model[-1]}}}},
+        ]
+        (home / "leadline.yml").write_text(json.dumps(rows))
+        session = command("agent", "Which ferry goes to the island?", "--json", *model).json["session"]
+    (found,) = listed(command("sessions", "list", "--json"))
+    assert (found["id"], found["title"]) == (session, "Ferry to the island")
+    (child,) = listed(command("sessions", "list", "--parent", session, "--json"))
+    assert (child["kind"], child["model"], child["calls"]) == ("title", "small/any", 1)
+    assert command("audit", session, *model).code == 0
+    assert command("sessions", "rename", session, "mine").code == 0
+    assert listed(command("sessions", "list", "--title", "mine", "--json"))[0]["id"] == session
+
+
 def test_a_title_that_is_blank_is_refused(command: Command, agent: str) -> None:
     for words in ([], [" "]):
         ended = command("sessions", "rename", agent, *words)
@@ -365,6 +384,14 @@ def test_what_is_being_written_is_not_renamed_deleted_or_archived(command: Comma
 
 
 # --- keeping ------------------------------------------------------------------------------------------------
+
+
+def test_an_export_has_the_name_of_what_is_in_it(
+    command: Command, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command("sessions", "export", run[:8]).code == 0
+    assert (tmp_path / f"{run}.leadline-session").exists()
 
 
 @on_either_store
@@ -425,6 +452,9 @@ def test_an_archived_run_is_as_before(command: Command, home: Path, run: str) ->
     assert command("show", run, "--report").out == report
     assert command("audit", run).code == 0
     assert listed(command("sessions", "search", "hotel", "--json"))[0]["id"] == run
+    assert command("sessions", "rename", run, "put away").code == 0
+    (found,) = listed(command("runs", "list", "--json"))
+    assert (found["title"], found["archived"]) == ("put away", True)
     assert "archived already" in command("sessions", "archive", run).err
 
 

@@ -235,7 +235,7 @@ def _sessions_delete(given: Given) -> Exit:
 def _sessions_export(given: Given) -> Exit:
     from leadline.apps.cli.retention import run_export
 
-    return run_export(given.id, given.file, as_json=given.as_json)
+    return run_export(given.id, given.file_to, as_json=given.as_json)
 
 
 def _sessions_import(given: Given) -> Exit:

@@ -40,6 +40,7 @@ class Given(Namespace):
     id: str
     report: bool
     file: Path
+    file_to: Path | None
     ids: list[str]
     words: list[str]
     turn: int | None

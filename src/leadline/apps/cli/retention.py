@@ -37,17 +37,19 @@ Removal = Callable[["Leadline", bool], Awaitable[R]]
 _YES = ("y", "yes")
 
 
-def run_export(session_id: str, path: Path, *, as_json: bool, only_run: bool = False) -> Exit:
-    """Write a session or a run, with all that belongs to it, into one new file.
+def run_export(session_id: str, path: Path | None, *, as_json: bool, only_run: bool = False) -> Exit:
+    """Write a session or a run, with all that belongs to it, into one new file; by default one of its own name.
 
     Raises:
         Quit: there is no such session, or the file is there already or cannot be written.
     """
+    from leadline.capabilities.retention.seam import SUFFIX
 
     async def work(app: Leadline) -> ExportReport:
+        found = await app.sessions.resolve(session_id)
         if only_run:
-            await check_run(app, await app.sessions.resolve(session_id))
-        return await app.sessions.export(session_id, path)
+            await check_run(app, found)
+        return await app.sessions.export(found, path or Path(found + SUFFIX))
 
     report = from_store(work)
     _tell_problems(report.problems)

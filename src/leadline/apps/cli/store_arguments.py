@@ -77,7 +77,11 @@ def _delete(parser: ArgumentParser) -> None:
 def _export(parser: ArgumentParser) -> None:
     _one(parser, "a run or a session")
     parser.add_argument(
-        "file", type=path, metavar="FILE", help="a file that is not there yet: NAME.leadline-session"
+        "file_to",
+        nargs="?",
+        type=path,
+        metavar="FILE",
+        help="a file that is not there yet; default: ID.leadline-session, here",
     )
     _as_json(parser)
 

@@ -190,6 +190,7 @@ class Sessions:
             live.session.append(event)
             return
         # A turn that was cut off stays open: whoever resumes the session goes on with it.
+        archived = (await self._store.entry(session_id)).archived
         session = await self._store.open(session_id, repair=False)
         with CancelScope(shield=True):
             try:
@@ -197,6 +198,8 @@ class Sessions:
                 await session.sync()
             finally:
                 await session.close()
+                if archived:
+                    await self._store.archive(session_id)
 
     # keeping and removing
 
