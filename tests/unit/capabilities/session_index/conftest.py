@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 
 from leadline.capabilities.persistence.providers.jsonl import JsonlSessions
+from leadline.capabilities.persistence.providers.sqlite import SqliteSessions
 from leadline.capabilities.session_index.providers.local import LocalIndex
 from leadline.capabilities.session_index.seam import IndexSource
 from leadline.core.llm.messages import AssistantMessage, MessageSource, Text, UserMessage
@@ -42,13 +44,11 @@ from leadline.research.projections import RUNS
 from leadline.testing.clock import START, ManualClock
 
 
-class Watched(JsonlSessions):
-    """The default store, which counts what is read of it."""
+class Watched(SessionStore):
+    """A store that counts what is read of it."""
 
-    def __init__(self, root: Path, clock: ManualClock) -> None:
-        super().__init__(root, clock=clock, types=EventTypes(RESEARCH_EVENTS))
-        self.tails: list[tuple[str, int]] = []
-        self.looks = 0
+    tails: list[tuple[str, int]]
+    looks = 0
 
     async def tail(self, session_id: str, start: int) -> AsyncGenerator[bytes]:
         self.tails.append((session_id, start))
@@ -57,7 +57,15 @@ class Watched(JsonlSessions):
 
     async def stamps(self) -> dict[str, str]:
         self.looks += 1
-        return await super().stamps()
+        return await super().stamps()  # pyright: ignore[reportAbstractUsage]
+
+
+class WatchedFiles(Watched, JsonlSessions):
+    """The default store."""
+
+
+class WatchedDatabase(Watched, SqliteSessions):
+    """The store in a database."""
 
 
 @dataclass
@@ -65,16 +73,40 @@ class Library:
     """Sessions, and what is needed to ask for them."""
 
     root: Path
+    kind: str = "files"
     clock: ManualClock = field(default_factory=ManualClock)
     reports: list[str] = field(default_factory=list[str])
     made: int = 0
 
     def __post_init__(self) -> None:
-        self.store = Watched(self.root / "sessions", self.clock)
+        types = EventTypes(RESEARCH_EVENTS)
+        self.store: WatchedFiles | WatchedDatabase = (
+            WatchedFiles(self.place, clock=self.clock, types=types)
+            if self.kind == "files"
+            else WatchedDatabase(self.place, clock=self.clock, types=types)
+        )
+        self.store.tails = []
+
+    @property
+    def place(self) -> Path:
+        """Where the store keeps the sessions."""
+        return self.root / ("sessions" if self.kind == "files" else "sessions.sqlite")
 
     @property
     def file(self) -> Path:
         return self.root / "index.sqlite"
+
+    def log(self, session_id: str) -> Path:
+        """The file of a log, to be damaged; a test that asks is about files alone."""
+        if self.kind != "files":
+            pytest.skip("the log is no file")
+        return self.root / "sessions" / f"{session_id}.jsonl"
+
+    def settle(self) -> None:
+        """As if nothing had happened for long."""
+        if self.kind == "files":
+            for path in (self.root / "sessions", self.root / "sessions" / ".writing"):
+                os.utime(path, (START, START + 0.5))
 
     @asynccontextmanager
     async def index(
@@ -167,6 +199,9 @@ def run(
     return [started, *between, *ended]
 
 
-@pytest.fixture
-def library(tmp_path: Path) -> Library:
-    return Library(tmp_path)
+@pytest.fixture(params=["files", "database"])
+async def library(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Library]:
+    made = Library(tmp_path, request.param)
+    store = made.store
+    yield made
+    await store.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -42,7 +41,7 @@ async def test_only_what_is_new_in_a_log_is_read(library: Library) -> None:
     async with library.index() as index:
         await index.search("anchor")
         assert sorted(library.store.tails) == [("s-1", 0), ("s-2", 0)]
-    size = (library.root / "sessions" / "s-1.jsonl").stat().st_size
+    size = (await library.store.entry("s-1")).size
     await library.append("s-1", *turn(2, "capstan", "y"))
     library.store.tails.clear()
     async with library.index() as index:
@@ -63,9 +62,7 @@ async def test_a_list_reads_the_logs_that_it_shows(library: Library) -> None:
 async def test_while_the_mark_of_the_store_stays_no_log_is_looked_at(library: Library) -> None:
     for number in range(3):
         await library.add(f"s-{number}", turn(1, "anchor"))
-    old = 1_700_000_000
-    for path in (library.root / "sessions", library.root / "sessions" / ".writing"):
-        os.utime(path, (old, old + 0.5))
+    library.settle()
     async with library.index() as index:
         await index.list()
         looks = library.store.looks
@@ -78,10 +75,8 @@ async def test_while_the_mark_of_the_store_stays_no_log_is_looked_at(library: Li
 
 async def test_what_was_edited_behind_the_back_of_the_store_is_seen_soon(library: Library) -> None:
     await library.add("s-1", turn(1, "anchor"))
-    old = 1_700_000_000
-    for path in (library.root / "sessions", library.root / "sessions" / ".writing"):
-        os.utime(path, (old, old + 0.5))
-    path = library.root / "sessions" / "s-1.jsonl"
+    library.settle()
+    path = library.log("s-1")
     async with library.index() as index:
         await index.list()
         with path.open("r+b") as file:
@@ -92,7 +87,7 @@ async def test_what_was_edited_behind_the_back_of_the_store_is_seen_soon(library
 
 async def test_a_log_that_was_replaced_by_a_shorter_one_is_read_anew(library: Library) -> None:
     await library.add("s-1", [*turn(1, "anchor", "x"), *turn(2, "capstan", "y")])
-    path = library.root / "sessions" / "s-1.jsonl"
+    path = library.log("s-1")
     async with library.index() as index:
         assert (await index.search("capstan")).items
     lines = path.read_bytes().splitlines(keepends=True)
@@ -104,7 +99,7 @@ async def test_a_log_that_was_replaced_by_a_shorter_one_is_read_anew(library: Li
 
 async def test_a_log_that_goes_on_differently_is_read_by_the_rule_of_all_loading(library: Library) -> None:
     await library.add("s-1", turn(1, "anchor", "x"))
-    path = library.root / "sessions" / "s-1.jsonl"
+    path = library.log("s-1")
     async with library.index() as index:
         await index.search("anchor")
     path.write_bytes(path.read_bytes() + b'{"not":"an event"}\n' + path.read_bytes().splitlines()[2] + b"\n")
@@ -115,7 +110,7 @@ async def test_a_log_that_goes_on_differently_is_read_by_the_rule_of_all_loading
 
 async def test_a_line_that_a_writer_is_in_the_middle_of_is_read_when_it_is_whole(library: Library) -> None:
     await library.add("s-1", [*turn(1, "anchor"), *turn(2, "capstan")])
-    path = library.root / "sessions" / "s-1.jsonl"
+    path = library.log("s-1")
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
     async with library.index() as index:
@@ -320,7 +315,7 @@ async def _compare(steps: list[tuple[str, int, int]]) -> None:
 
 async def _step(library: Library, old: LocalIndex, what: str, session_id: str, piece: int) -> None:
     there = session_id in await library.store.stamps()
-    path = library.root / "sessions" / f"{session_id}.jsonl"
+    path = library.log(session_id)
     match what:
         case "append" if not there:
             await library.add(session_id, PIECES[0], kind="research")

@@ -189,13 +189,15 @@ WRITER = """
 import anyio, sys
 from pathlib import Path
 from leadline.capabilities.persistence.providers.jsonl import JsonlSessions
+from leadline.capabilities.persistence.providers.sqlite import SqliteSessions
 from leadline.core.clock import Clock
 from leadline.core.session.codec import Header
 from leadline.core.session.events import TurnStart
 from leadline.core.session.registry import EventTypes
 
 async def main():
-    store = JsonlSessions(Path(sys.argv[1]), clock=Clock(), types=EventTypes())
+    kind = {"files": JsonlSessions, "database": SqliteSessions}[sys.argv[1]]
+    store = kind(Path(sys.argv[2]), clock=Clock(), types=EventTypes())
     session = await store.create(Header(id="s-1", kind="agent", created=1.0))
     session.append(TurnStart(turn=1))
     print("open", flush=True)
@@ -206,7 +208,7 @@ anyio.run(main)
 
 
 async def test_a_writer_in_another_process_is_seen_to_live_and_to_die(library: Library) -> None:
-    command = [sys.executable, "-c", WRITER, str(library.root / "sessions")]
+    command = [sys.executable, "-c", WRITER, library.kind, str(library.place)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:  # noqa: ASYNC220 - it is to be killed
         assert writer.stdout is not None and writer.stdout.readline() == b"open\n"
         async with library.index() as index:
@@ -223,7 +225,7 @@ async def test_one_corrupt_session_is_listed_as_such_and_harms_no_other(library:
         await library.add(f"s-{number}", turn(1, f"Question {number}"))
     async with library.index() as index:
         assert len((await index.list()).items) == 3
-    path = library.root / "sessions" / "s-2.jsonl"
+    path = library.log("s-2")
     path.write_bytes(b"\x00\xfe" * 10 + path.read_bytes()[20:])
     async with library.index() as index:
         found = (await index.list()).items
@@ -240,7 +242,7 @@ async def test_what_is_unreadable_is_paged_too(library: Library) -> None:
     for number in range(4):
         await library.add(f"s-{number}")
     for number in (0, 1):
-        (library.root / "sessions" / f"s-{number}.jsonl").write_bytes(b"?")
+        library.log(f"s-{number}").write_bytes(b"?")
     async with library.index() as index:
         first = await index.list(ListQuery(limit=3))
         second = await index.list(ListQuery(limit=3, cursor=first.cursor))

@@ -6,13 +6,14 @@ import contextlib
 import sqlite3
 import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from pathlib import Path
 from typing import cast
 
 import msgspec
 
 from leadline.capabilities.session_index.providers.reading import Progress, Reading
+from leadline.capabilities.session_index.providers.records import Entry, IndexUnusable, Match, Row, Unread
 from leadline.capabilities.session_index.providers.words import CLOSE, OPEN, folded, indexed
 from leadline.capabilities.session_index.seam import Passage, Place
 from leadline.core.session.projection import Checkpoint
@@ -75,83 +76,11 @@ _AMONG = "(SELECT value FROM json_each(?))"
 _HEADS: frozenset[Place] = frozenset({"title", "question", "report"})
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What a store says of a session, and the stamp of its log at that time."""
-
-    id: str
-    stamp: str
-    """Empty where it may change unseen, as while somebody writes it."""
-    resting: str
-    """Its status, as far as the store can tell."""
-    kind: str
-    created: float
-    modified: float
-    parent: str | None
-    depth: int
-    label: str
-    size: int
-    archived: bool
-    reason: str
-    holder: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unread:
-    """A session whose log has to be read."""
-
-    id: str
-    size: int
-    seen: str
-    """How the log was when it was looked at."""
-    progress: Progress | None
-    """How far it was read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What the index knows of a session."""
-
-    n: int
-    id: str
-    kind: str
-    status: str
-    created: float
-    modified: float
-    title: str
-    label: str
-    question: str
-    method: str
-    model: str
-    corpora: str
-    turns: int
-    calls: int
-    tokens: int | None
-    cost: float | None
-    currency: str | None
-    parent: str | None
-    depth: int
-    size: int
-    archived: int
-    reason: str
-    holder: str
-    known: str
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A passage that matches."""
-
-    row: int
-    session: int
-    place: Place
-
-
 class IndexFile:
     """One index file, or one in memory. Calls may come from any thread, one at a time.
 
     Raises:
-        sqlite3.DatabaseError: from every method, if the file is damaged, locked for long or not writable.
+        IndexUnusable: from every method, if the file is damaged, locked for long or not writable.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -159,16 +88,19 @@ class IndexFile:
         if path is not None:  # SQLite would let others read it
             with contextlib.suppress(OSError):
                 path.touch(mode=0o600)
-        self._connection = sqlite3.connect(
-            ":memory:" if path is None else path,
-            timeout=_BUSY_S,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=256,
-        )
+        try:
+            self._connection = sqlite3.connect(
+                ":memory:" if path is None else path,
+                timeout=_BUSY_S,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=256,
+            )
+        except sqlite3.DatabaseError as error:
+            raise _unusable(error) from error
         try:
             self._prepare()
-        except sqlite3.DatabaseError:
+        except IndexUnusable:
             self._connection.close()
             raise
 
@@ -178,13 +110,13 @@ class IndexFile:
             self._connection.close()
 
     def _prepare(self) -> None:
-        if (
-            self._version() != SCHEMA
-        ):  # where no write-ahead log can be kept, the mode stays as it is, and is safe
-            self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = NORMAL")
-        self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        if self._version() == SCHEMA:
+        with self._using():
+            if self._version() != SCHEMA:  # where no write-ahead log can be kept, the mode stays, and is safe
+                self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            current = self._version() == SCHEMA
+        if current:
             return
         with self._writing():
             if self._version() != SCHEMA:
@@ -201,43 +133,56 @@ class IndexFile:
         return cast("tuple[int]", self._connection.execute("PRAGMA user_version").fetchone())[0]
 
     @contextlib.contextmanager
+    def _using(self) -> Generator[None]:
+        """The connection for oneself."""
+        with self._lock:
+            try:
+                yield
+            except sqlite3.ProgrammingError:  # a defect here says nothing about the file
+                raise
+            except sqlite3.DatabaseError as error:
+                raise _unusable(error) from error
+
+    @contextlib.contextmanager
     def _writing(self) -> Generator[None]:
-        """All or nothing: a killed process leaves what was there before."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
+        """The same, all or nothing: a killed process leaves what was there before."""
+        with self._using():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
 
     def clear(self) -> None:
         """Forget everything."""
-        with self._lock, self._writing():
+        with self._writing():
             self._create()
 
     # --- keeping up ---
 
     def stamps(self) -> dict[str, str]:
         """The stamp of each session as of when it was looked at."""
-        with self._lock:
+        with self._using():
             found = self._connection.execute("SELECT id, stamp FROM session")
             return dict(cast("Iterator[tuple[str, str]]", found))
 
     def open_ids(self) -> list[str]:
         """Sessions that had a writer when they were looked at."""
-        with self._lock:
+        with self._using():
             found = self._connection.execute("SELECT id FROM session WHERE holder != ''").fetchall()
         return [cast("str", one[0]) for one in found]
 
     def enter(self, entries: Sequence[Entry]) -> None:
         """Take in what a store says; of logs that changed since, nothing more is known until they are read."""
-        with self._lock, self._writing():
+        with self._writing():
             self._connection.executemany(_ENTER, (astuple(one) for one in entries))
 
     def remove(self, ids: Iterable[str]) -> None:
         """Forget sessions that are gone."""
-        with self._lock, self._writing():
+        with self._writing():
             for session_id in ids:
                 found = self._connection.execute(
                     "SELECT n FROM session WHERE id = ?", (session_id,)
@@ -255,7 +200,7 @@ class IndexFile:
 
     def known(self) -> list[str]:
         """What the sources that read the logs were, wherever it differs."""
-        with self._lock:
+        with self._using():
             found = self._connection.execute("SELECT DISTINCT known FROM session").fetchall()
         return [cast("str", one[0]) for one in found]
 
@@ -274,7 +219,7 @@ class IndexFile:
         if ids is not None:
             query += f" AND id IN {_AMONG}"
             values.append(_json(ids))
-        with self._lock:
+        with self._using():
             found = self._connection.execute(f"{query} ORDER BY created, id", values).fetchall()
         return [Unread(id_, size, seen, _progress(at, packed)) for id_, size, seen, at, packed in found]
 
@@ -285,7 +230,7 @@ class IndexFile:
             by: names the sources that read them.
             readings: by what was to be read.
         """
-        with self._lock, self._writing():
+        with self._writing():
             for unread, reading in readings:
                 found = self._connection.execute(
                     f"SELECT n, label, depth, {_SEEN}, offset FROM session LEFT JOIN progress ON session = n WHERE id = ?",
@@ -358,7 +303,7 @@ class IndexFile:
 
     def rows(self, condition: str, values: Sequence[object], limit: int) -> list[Row]:
         """Sessions for which `condition` is true, newest first, the unreadable last."""
-        with self._lock:
+        with self._using():
             found = self._connection.execute(
                 f"SELECT {COLUMNS} FROM session WHERE {condition} "
                 "ORDER BY (status = 'unreadable'), created DESC, id DESC LIMIT ?",
@@ -368,7 +313,7 @@ class IndexFile:
 
     def nth_newest(self, expression: str, before: int, count: int) -> int:
         """The row of passage number `count` of those before row `before` that match, newest first; 0 where fewer do."""
-        with self._lock:
+        with self._using():
             found = self._connection.execute(
                 "SELECT rowid FROM words WHERE words MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT 1 OFFSET ?",
                 (expression, before, count - 1),
@@ -377,7 +322,7 @@ class IndexFile:
 
     def matches(self, expression: str, first: int, before: int, limit: int, offset: int) -> list[Match]:
         """Passages that match, of those from row `first` to before row `before`, best first."""
-        with self._lock:
+        with self._using():
             found = self._connection.execute(
                 "SELECT row, session, place FROM (SELECT rowid AS found, "
                 f"{_RANKING} AS score FROM words WHERE words MATCH ? AND rowid >= ? AND rowid < ? "
@@ -388,7 +333,7 @@ class IndexFile:
 
     def matching_sessions(self, expression: str) -> list[int]:
         """Every session with a passage that matches."""
-        with self._lock:
+        with self._using():
             found = self._connection.execute(
                 "SELECT DISTINCT session FROM passage WHERE row IN (SELECT rowid FROM words WHERE words MATCH ?)",
                 (expression,),
@@ -397,7 +342,7 @@ class IndexFile:
 
     def family(self, ns: Sequence[int]) -> dict[int, tuple[str, str | None, int]]:
         """Id, parent and depth of sessions by number."""
-        with self._lock:
+        with self._using():
             found = self._connection.execute(
                 f"SELECT n, id, parent, depth FROM session WHERE n IN {_AMONG}", (_json(ns),)
             ).fetchall()
@@ -405,7 +350,7 @@ class IndexFile:
 
     def by_ids(self, ids: Sequence[str]) -> dict[str, Row]:
         """Sessions by id; those that are not there are absent."""
-        with self._lock:
+        with self._using():
             found = self._connection.execute(
                 f"SELECT {COLUMNS} FROM session WHERE id IN {_AMONG}", (_json(ids),)
             ).fetchall()
@@ -414,7 +359,7 @@ class IndexFile:
 
     def marked(self, row: int, expression: str) -> str:
         """The text of a passage, with marks around the words that match."""
-        with self._lock:
+        with self._using():
             head, body = self._connection.execute(
                 "SELECT highlight(words, 0, ?, ?), highlight(words, 1, ?, ?) FROM words WHERE words MATCH ? AND rowid = ?",
                 (OPEN, CLOSE, OPEN, CLOSE, expression, row),
@@ -424,6 +369,10 @@ class IndexFile:
 
 def _json(values: Sequence[str] | Sequence[int]) -> str:
     return msgspec.json.encode(values).decode()
+
+
+def _unusable(error: sqlite3.DatabaseError) -> IndexUnusable:
+    return IndexUnusable(str(error), damaged=not isinstance(error, sqlite3.OperationalError))
 
 
 _packer = msgspec.msgpack.Encoder()
@@ -438,9 +387,3 @@ def _progress(offset: int | None, packed: object) -> Progress | None:
     except (msgspec.MsgspecError, UnicodeError):
         return None
     return Progress(offset, {one.key: one for one in kept})
-
-
-def remove_files(path: Path) -> None:
-    """Delete a damaged index; it is built anew."""
-    for suffix in ("", "-wal", "-shm", "-journal"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)

@@ -8,24 +8,16 @@ that grew, what is new is read. A list reads the logs that it shows, a search an
 from __future__ import annotations
 
 import builtins
-import sqlite3
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import anyio
 import msgspec
 from anyio import to_thread
 
-from leadline.capabilities.session_index.providers.index_file import (
-    Entry,
-    IndexFile,
-    Row,
-    Unread,
-    remove_files,
-)
 from leadline.capabilities.session_index.providers.queries import (
     ListCursor,
     check_limit,
@@ -36,6 +28,7 @@ from leadline.capabilities.session_index.providers.queries import (
     words_in,
 )
 from leadline.capabilities.session_index.providers.reading import AnySource, LogReader, Reading, read_session
+from leadline.capabilities.session_index.providers.records import Entry, IndexUnusable, Row, Unread
 from leadline.capabilities.session_index.providers.searching import Search
 from leadline.capabilities.session_index.providers.transcripts import TRANSCRIPTS
 from leadline.capabilities.session_index.seam import (
@@ -53,6 +46,9 @@ from leadline.core.session.errors import SessionNotFound, SessionUnreadable
 from leadline.core.session.projection import Projections
 from leadline.core.session.store import SessionEntry, SessionStore
 from leadline.kernel.context import Context
+
+if TYPE_CHECKING:
+    from leadline.capabilities.session_index.providers.index_file import IndexFile
 
 S = TypeVar("S", bound=msgspec.Struct)
 R = TypeVar("R")
@@ -190,27 +186,30 @@ class LocalIndex(SessionIndex):
             for _ in range(2):
                 try:
                     return await answer()
-                except sqlite3.DatabaseError as error:
+                except IndexUnusable as error:
                     self._replace(error)
             return await answer()
 
-    def _replace(self, error: sqlite3.DatabaseError) -> None:
+    def _replace(self, error: IndexUnusable) -> None:
         self.close()
         self._scanned = None
-        path = self._path
-        damaged = not isinstance(error, sqlite3.OperationalError)
+        path, damaged = self._path, error.damaged
         if path is not None and damaged:
             try:
-                remove_files(path)
-            except OSError as also:
-                error, damaged = sqlite3.OperationalError(str(also)), False
+                _remove(path)
+            except OSError:
+                damaged = False
         if not damaged:
             self._path = None
         what = "is made anew" if damaged else "is kept in memory for now, which takes longer"
-        self._report(error, f"the index of sessions ({path}) cannot be used and {what}")
+        self._report(error, f"the index of sessions ({path}) {what}")
 
     def _open(self) -> IndexFile:
         if self._file is None:
+            from leadline.capabilities.session_index.providers.index_file import (  # noqa: PLC0415 - loads SQLite
+                IndexFile,
+            )
+
             self._file = IndexFile(self._path)
         return self._file
 
@@ -271,6 +270,10 @@ class LocalIndex(SessionIndex):
             found = [one for each in ids if (one := await self._entry(each)) is not None]
         entries = [_entry(one, stamps.get(one.id, "")) for one in found]
         missing = {*ids} - {one.id for one in found}
+        if missing:  # gone in the meantime, or told by the list alone
+            told = [one for one in await self._store.list() if one.id in missing]
+            entries += [_entry(one, stamps.get(one.id, "")) for one in told]
+            missing -= {one.id for one in told}
         file = self._open()
         await self._in_thread(lambda: file.enter(entries))
         if missing:
@@ -329,6 +332,12 @@ class LocalIndex(SessionIndex):
         except SessionNotFound:
             return None
         return reading
+
+
+def _remove(path: Path) -> None:
+    """Delete a damaged index; it is built anew."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 async def _both(one: Callable[[], Awaitable[R]], other: Callable[[], Awaitable[Q]]) -> tuple[R, Q]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from leadline.capabilities.session_index.providers.index_file import IndexFile, Match, Row
 from leadline.capabilities.session_index.providers.queries import SearchCursor, closed, opened
+from leadline.capabilities.session_index.providers.records import Match, Row
 from leadline.capabilities.session_index.providers.words import Words, snippet
 from leadline.capabilities.session_index.seam import Hit, Page, Summary
+
+if TYPE_CHECKING:
+    from leadline.capabilities.session_index.providers.index_file import IndexFile
 
 _FIRST = 200
 """Passages that are fetched first; then four times as many, and so on, until the page is full."""
