@@ -20,6 +20,7 @@ from leadline.core.session.errors import (
     ReentrantAppend,
     SessionClosed,
     SessionNotContinuable,
+    SessionWriteFailed,
 )
 from leadline.core.session.events import Event, SeedEnded
 from leadline.core.session.load import Loaded, Quarantined
@@ -156,6 +157,8 @@ class Session:
         self._place: Place | None = None
         self.logged: Sequence[Logged] = _View(self._items)
         """Every event, by `seq`; grows as events are appended."""
+        self.refused: SessionWriteFailed | None = None
+        """The latest failure of the store to write or sync it, even if a later try went well; None before there was one."""
         self.notice: Callable[[Notice], None] = self._hooks.notice
         """Where notices about this session are sent; an agent sets its own context's `notice`, so
         that listeners of its scope hear them."""
@@ -317,7 +320,7 @@ class Session:
             line, logged, digest, place = self._compose(
                 event, self._clock.now(), self._digest, self.place, len(self._items)
             )
-            sink.write(line)
+            self._write(sink, line)
             self._items.append(logged)
             self._digest, self._place = digest, place
             self._tell(logged)
@@ -341,7 +344,7 @@ class Session:
                 lines.append(line)
                 entries.append(logged)
             if entries:
-                sink.write(b"".join(lines))
+                self._write(sink, b"".join(lines))
                 self._items.extend(entries)
                 self._digest, self._place = digest, place
                 for logged in entries:
@@ -359,6 +362,13 @@ class Session:
             )
         self._busy = True
         return self._sink
+
+    def _write(self, sink: Sink, lines: bytes) -> None:
+        try:
+            sink.write(lines)
+        except SessionWriteFailed as error:
+            self.refused = error
+            raise
 
     def _compose(
         self, event: Event, now: float, digest: str, place: Place, seq: int
@@ -419,7 +429,11 @@ class Session:
         """
         if self._sink is None:
             raise SessionClosed(f"session {self.id} is not open for writing; nothing to sync")
-        await self._sink.sync()
+        try:
+            await self._sink.sync()
+        except SessionWriteFailed as error:
+            self.refused = error
+            raise
 
     async def close(self) -> None:
         """Give up the lease. Idempotent. What was appended stays; nothing more may be."""

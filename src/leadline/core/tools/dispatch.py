@@ -17,6 +17,7 @@ from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from leadline.core.llm.jsonvalue import JsonValue
+from leadline.core.session.errors import BlobWriteFailed, SessionWriteFailed
 from leadline.core.tools.admission import described
 from leadline.core.tools.flight import Flight
 from leadline.core.tools.outcome import Code, aborted, canonical, failed
@@ -28,7 +29,12 @@ from leadline.core.tools.spec import ToolOutput
 
 
 async def run_wrapped(flight: Flight, entry: Registered) -> ToolOutput:
-    """What the body and everything around it gives. Returns, or is cancelled, only once the body has ended."""
+    """What the body and everything around it gives. Returns, or is cancelled, only once the body has ended.
+
+    Raises:
+        SessionWriteFailed, BlobWriteFailed: what the body did could not be written down. The turn ends with it, and
+            goes on from there when the disk is well.
+    """
     if flight.call.ctx.heard(AroundExecute):
         output = await _around_body(flight, entry)
     else:
@@ -49,6 +55,8 @@ async def _around_body(flight: Flight, entry: Registered) -> ToolOutput:
 
         try:
             output = _as_output(await call.ctx.around(AroundExecute(call, tool), end))
+        except (SessionWriteFailed, BlobWriteFailed):
+            raise
         except Exception as error:  # noqa: BLE001 - told to the model and to the kernel's report
             flight.unreviewed = True
             call.ctx.report(error, f"around tool {tool.name}")
@@ -141,6 +149,9 @@ async def _attempts(flight: Flight, entry: Registered) -> ToolOutput:
     for attempt in range(1, tool.attempts + 1):
         try:
             answer = await entry.run(lambda: tool.execute(flight.accepted(tool), flight.call))
+        except (SessionWriteFailed, BlobWriteFailed):
+            # Nothing that is for a model to act on: what it would do about it could not be written down either.
+            raise
         except Exception as error:  # noqa: BLE001 - told to the model and to the kernel's report
             if attempt < tool.attempts:
                 continue

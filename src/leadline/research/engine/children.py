@@ -10,7 +10,12 @@ import anyio
 from leadline.core.agent.agent import Agent
 from leadline.core.agent.spec import TurnBudget
 from leadline.core.llm.jsonvalue import JsonValue
-from leadline.core.session.errors import SessionLocked
+from leadline.core.session.errors import (
+    SessionLocked,
+    SessionNotFound,
+    SessionUnreadable,
+    SessionWriteFailed,
+)
 from leadline.core.session.events import Event
 from leadline.core.session.log import Session
 from leadline.core.session.store import SessionStore
@@ -75,6 +80,8 @@ class Children:
         """The answer of a role: from the log, or after it was started, awaited and freed; its failure is a value.
 
         Raises:
+            SessionWriteFailed: a log could not be written. That is no failure of the role: the run stops, and goes on
+                where it was when the disk is well.
             LeadlineError: the very first role could not be started.
         """
         attempt = self._log.next(call.key)
@@ -85,6 +92,7 @@ class Children:
             attempt, child = await self._at_work(call, attempt)
         except LeadlineError as error:
             if self._first.is_set():
+                self._check_disk(None, error)
                 return RoleAnswer(status="failed", error=f"{call.label}: could not be started: {error}")
             self.start_error = error
             self._first.set()
@@ -92,20 +100,34 @@ class Children:
         self._live.add(child)
         self._first.set()
         try:
-            answer = _answer(call, child, await child.result())
+            result = await child.result()
+            self._check_disk(child)
+            answer = _answer(call, child, result)
             self._note_end(attempt, child, answer)
             return answer
         finally:
             with anyio.CancelScope(shield=True):
                 await self._free(child)
 
+    def _check_disk(self, child: SubagentRun | None, error: LeadlineError | None = None) -> None:
+        sessions = [self._shelf.record.session]
+        if child is not None and child.agent is not None:
+            sessions.append(child.agent.session)
+        for refused in (one.refused for one in sessions):
+            if refused is not None:
+                raise refused
+        if error is not None and isinstance(error.__cause__, SessionWriteFailed):
+            raise error.__cause__
+
     async def _at_work(self, call: RoleCall, attempt: Attempt) -> tuple[Attempt, SubagentRun]:
         """The role at work on the attempt: where it was cut off, or, where that cannot be, on a new one."""
         if attempt.child is not None:
             try:
                 return attempt, await self._take_up(call, attempt, attempt.child)
-            except SessionLocked:
+            except (SessionLocked, SessionWriteFailed):
                 raise
+            except (SessionNotFound, SessionUnreadable):
+                attempt = self._log.new(call.key)  # a power cut took it before anything of it was safe
             except LeadlineError as error:
                 note = f"{call.label}: what was begun could not be taken up and was begun anew: {error}"
                 self._shelf.record.append(Noted(text=note))

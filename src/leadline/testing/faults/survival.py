@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from pprint import pformat
 
 import anyio
 
@@ -25,7 +27,7 @@ class Failure:
         return f"{self.image.label}: {self.reason}"
 
 
-@dataclass
+@dataclass(repr=False)
 class Survival:
     """What became of a work after each of its crashes."""
 
@@ -43,6 +45,8 @@ class Survival:
         return f"survived {self.tried - len(self.failures)} of {self.tried} crashes" + (
             f"; not these:\n{told}{more}" if told else ""
         )
+
+    __repr__ = __str__
 
 
 async def survive(
@@ -73,4 +77,11 @@ async def taken_up(work: Work, image: Image, folder: Path, outcome: object, time
             came_to = await work.resume(folder, image)
     except Exception as error:  # noqa: BLE001 - whatever it raises, it has not survived; the others are tried
         return f"{type(error).__name__}: {error}"
-    return None if came_to == outcome else f"it came to {came_to!r}, and not to {outcome!r}"
+    return None if came_to == outcome else f"it came to something else:\n{_difference(outcome, came_to)}"
+
+
+def _difference(wanted: object, found: object) -> str:
+    """The lines that differ, as a unified diff; `-` is what was wanted."""
+    before, after = (pformat(one, width=110).splitlines() for one in (wanted, found))
+    lines = [*difflib.unified_diff(before, after, "undisturbed", "after the crash", lineterm="", n=1)]
+    return "\n".join(f"    {line}" for line in lines[:40])
