@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,9 +16,12 @@ from tests.unit.capabilities.session_index.conftest import Library, draft, run, 
 
 from leadline.capabilities.session_index.providers.local import LocalIndex
 from leadline.capabilities.session_index.seam import Facts, IndexSource, ListQuery, Passage
+from leadline.core.llm.messages import AssistantMessage, Text
+from leadline.core.llm.usage import Usage
 from leadline.core.session.codec import Logged
-from leadline.core.session.events import Event, SeedEnded
+from leadline.core.session.events import AssistantSaid, Event, SeedEnded
 from leadline.core.session.projection import Projection
+from leadline.research.events import Ended, RunUsage
 from leadline.testing.sessions import MemorySessions
 
 pytestmark = pytest.mark.anyio
@@ -117,6 +121,31 @@ async def test_a_line_that_a_writer_is_in_the_middle_of_is_read_when_it_is_whole
         assert (await index.summary("s-1")).turns == 2
         path.write_bytes(whole)
         assert (await index.summary("s-1")).status == "finished"
+
+
+@pytest.mark.parametrize("count", [2**63, 2**64 - 1, 10**30])
+async def test_numbers_that_no_table_holds_harm_nothing(library: Library, count: int) -> None:
+    said = AssistantSaid(
+        message=AssistantMessage("a1", (Text("anchor"),), "local/model"), usage=Usage(input=count)
+    )
+    await library.add("s-1", [said, said], depth=0)
+    await library.add("r-1", [Ended(status="completed", usage=RunUsage(calls=count))], kind="research")
+    await library.add("s-2", turn(1, "lantern"))
+    async with library.index() as index:
+        assert {one.id for one in (await index.list()).items} == {"s-1", "r-1", "s-2"}
+        assert [hit.summary.id for hit in (await index.search("lantern")).items] == ["s-2"]
+
+
+async def test_a_file_whose_name_is_no_text_is_listed_as_unreadable(library: Library) -> None:
+    await library.add("s-1", turn(1, "anchor"))
+    library.log("s-1").with_name(os.fsdecode(b"s-\xff.jsonl")).write_bytes(b"{}\n")
+    async with library.index() as index:
+        for _ in range(2):
+            found = (await index.list()).items
+            assert [(one.id, one.status) for one in found] == [
+                ("s-1", "finished"),
+                ("s-\\udcff", "unreadable"),
+            ]
 
 
 # --- loss and damage ---------------------------------------------------------------------------------------

@@ -13,7 +13,14 @@ from typing import cast
 import msgspec
 
 from leadline.capabilities.session_index.providers.reading import Progress, Reading
-from leadline.capabilities.session_index.providers.records import Entry, IndexUnusable, Match, Row, Unread
+from leadline.capabilities.session_index.providers.records import (
+    Entry,
+    IndexUnusable,
+    Match,
+    Row,
+    Unread,
+    bounded,
+)
 from leadline.capabilities.session_index.providers.words import CLOSE, OPEN, folded, indexed
 from leadline.capabilities.session_index.seam import Passage, Place
 from leadline.core.session.projection import Checkpoint
@@ -262,8 +269,9 @@ class IndexFile:
                 "known": known,
                 "title": title,
                 "corpora": msgspec.json.encode(facts.corpora).decode(),
-                "turns": facts.turns or 0,
-                "calls": facts.calls or 0,
+                "turns": bounded(facts.turns or 0),
+                "calls": bounded(facts.calls or 0),
+                "tokens": None if facts.tokens is None else bounded(facts.tokens),
                 "title_folded": folded(title),
                 "corpora_folded": folded("\n".join(facts.corpora)),
             },

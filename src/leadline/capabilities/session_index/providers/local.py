@@ -27,12 +27,25 @@ from leadline.capabilities.session_index.providers.queries import (
     one_of,
     words_in,
 )
-from leadline.capabilities.session_index.providers.reading import AnySource, LogReader, Reading, read_session
-from leadline.capabilities.session_index.providers.records import Entry, IndexUnusable, Row, Unread
+from leadline.capabilities.session_index.providers.reading import (
+    AnySource,
+    LogReader,
+    Progress,
+    Reading,
+    read_session,
+)
+from leadline.capabilities.session_index.providers.records import (
+    Entry,
+    IndexUnusable,
+    Row,
+    Unread,
+    bounded,
+)
 from leadline.capabilities.session_index.providers.searching import Search
 from leadline.capabilities.session_index.providers.transcripts import TRANSCRIPTS
 from leadline.capabilities.session_index.seam import (
     AmbiguousId,
+    Facts,
     Hit,
     IndexSource,
     ListQuery,
@@ -255,7 +268,8 @@ class LocalIndex(SessionIndex):
             await self._enter(sorted(changed), stamps)
 
     async def _as_stored(self) -> tuple[dict[str, str], Iterable[str]]:
-        return await self._store.stamps(), await self._store.writers()
+        stamps = await self._store.stamps()
+        return {_plain(one): stamp for one, stamp in stamps.items()}, await self._store.writers()
 
     def _as_known(self) -> tuple[IndexFile, dict[str, str], Sequence[str]]:
         file = self._open()
@@ -265,15 +279,14 @@ class LocalIndex(SessionIndex):
         """Take in what the store says of `ids`. Stamps are older than that, so that nothing is missed."""
         if len(ids) > _MANY:
             wanted = set(ids)
-            found = [one for one in await self._store.list() if one.id in wanted]
+            found = [one for one in await self._store.list() if _plain(one.id) in wanted]
         else:
             found = [one for each in ids if (one := await self._entry(each)) is not None]
-        entries = [_entry(one, stamps.get(one.id, "")) for one in found]
-        missing = {*ids} - {one.id for one in found}
+        missing = {*ids} - {_plain(one.id) for one in found}
         if missing:  # gone in the meantime, or told by the list alone
-            told = [one for one in await self._store.list() if one.id in missing]
-            entries += [_entry(one, stamps.get(one.id, "")) for one in told]
-            missing -= {one.id for one in told}
+            found += [one for one in await self._store.list() if _plain(one.id) in missing]
+            missing -= {_plain(one.id) for one in found}
+        entries = [_entry(one, stamps.get(_plain(one.id), "")) for one in found]
         file = self._open()
         await self._in_thread(lambda: file.enter(entries))
         if missing:
@@ -315,23 +328,39 @@ class LocalIndex(SessionIndex):
         known = unread.progress if unread.progress and unread.progress.offset < unread.size else None
         sources = self._all_sources()
         try:
-            reader = LogReader(unread.id, sources, known, self._report)
-            try:
-                async with aclosing(self._store.tail(unread.id, reader.offset)) as chunks:
-                    async for chunk in chunks:
-                        if len(chunk) > _LARGE:
-                            await to_thread.run_sync(reader.feed, chunk)
-                        else:
-                            reader.feed(chunk)
-            except SessionUnreadable:
-                reader.clean = False
-            reading = reader.reading()
-            if reading is None:
-                session = await self._store.read(unread.id)
-                reading = await to_thread.run_sync(read_session, session, sources, self._report)
+            return await self._read_on(unread, sources, known) or await self._read_loaded(unread.id, sources)
         except SessionNotFound:
             return None
-        return reading
+        except IndexUnusable:
+            raise
+        except Exception as error:  # noqa: BLE001 - what one log says cannot be kept; the others are listed
+            self._report(error, f"index of session {unread.id}")
+            return Reading(Facts(), (), Progress(0, {}), whole=True)
+
+    async def _read_on(
+        self, unread: Unread, sources: Sequence[AnySource], known: Progress | None
+    ) -> Reading | None:
+        """What the log says, from where it was left; None where it takes the store's own loading."""
+        reader = LogReader(unread.id, sources, known, self._report)
+        try:
+            async with aclosing(self._store.tail(unread.id, reader.offset)) as chunks:
+                async for chunk in chunks:
+                    if len(chunk) > _LARGE:
+                        await to_thread.run_sync(reader.feed, chunk)
+                    else:
+                        reader.feed(chunk)
+        except SessionUnreadable:
+            return None
+        return reader.reading()
+
+    async def _read_loaded(self, session_id: str, sources: Sequence[AnySource]) -> Reading:
+        session = await self._store.read(session_id)
+        return await to_thread.run_sync(read_session, session, sources, self._report)
+
+
+def _plain(text: str) -> str:
+    """`text` as it can be kept: what is no character, as in a file name of another encoding, is written out."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _remove(path: Path) -> None:
@@ -363,18 +392,18 @@ async def _both(one: Callable[[], Awaitable[R]], other: Callable[[], Awaitable[Q
 def _entry(found: SessionEntry, stamp: str) -> Entry:
     holder = found.holder
     return Entry(
-        id=found.id,
+        id=_plain(found.id),
         stamp="" if holder is not None else stamp,
         resting=found.status,
         kind=found.kind,
         created=found.created,
         modified=found.modified,
         parent=found.parent,
-        depth=found.depth,
+        depth=bounded(found.depth),
         label=found.label,
         size=found.size,
         archived=found.archived,
-        reason=found.reason,
+        reason=_plain(found.reason),
         holder=f"process {holder.pid} on {holder.host}" if holder is not None else "",
     )
 

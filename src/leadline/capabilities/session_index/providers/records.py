@@ -8,6 +8,8 @@ from leadline.capabilities.session_index.providers.reading import Progress
 from leadline.capabilities.session_index.seam import Place
 from leadline.kernel.errors import LeadlineError
 
+_MOST = (1 << 63) - 1
+
 
 class IndexUnusable(LeadlineError):
     """The file of the index cannot be used; it is made anew or done without, so nobody else sees this."""
@@ -90,3 +92,8 @@ class Match:
     row: int
     session: int
     place: Place
+
+
+def bounded(number: int) -> int:
+    """`number`, or the nearest that can be kept: a log that was altered may hold any."""
+    return max(-_MOST, min(number, _MOST))
