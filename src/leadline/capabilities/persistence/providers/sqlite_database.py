@@ -344,12 +344,11 @@ class Database:
                 self._synced = reached
 
     def _sync(self) -> None:
-        if self._journal != "wal" or self._writer is None:
+        if self._writer is None:
             return
         try:
-            if self._doubtful:
-                self._write_again()
-            else:
+            # With a rollback journal each commit was synced already; the way to the file may not have been.
+            if self._journal == "wal":
                 self._sync_log()
             if not self._directory_synced:
                 sync_place(self.path.parent)
@@ -366,6 +365,9 @@ class Database:
             self.checkpoint("PASSIVE")
 
     def _sync_log(self) -> None:
+        if self._doubtful:
+            self._write_again()
+            return
         fd = os.open(self._beside("-wal"), os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fdatasync(fd)
