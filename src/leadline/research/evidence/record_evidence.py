@@ -62,8 +62,8 @@ def _record(unit: str, shelf: SourceShelf, asked: RecordEvidence, cited: Cited) 
     ledger = shelf.record.ledger
     source = ledger.sources.get(asked.source)
     if source is None:
-        known = ", ".join(ledger.sources) or "none yet"
-        return _refused("UNKNOWN_SOURCE", f"No source {asked.source!r} came up in this run. Known: {known}.")
+        known = ", ".join(ledger.came_up_in(unit)) or "none yet"
+        return _refused("UNKNOWN_SOURCE", f"No source {asked.source!r} came up in this unit. Known: {known}.")
     if not ledger.usable(asked.source):
         return _refused(
             "NOT_EVIDENCE",

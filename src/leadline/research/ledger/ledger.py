@@ -69,7 +69,7 @@ class Ledger:
     started: Started | None = None
     plan: Planned | None = None
     units: dict[str, UnitState] = field(default_factory=_no_units)
-    """Units that were started, in the order in which they first were."""
+    """Units that were started, in the order of the plan; others behind them as they came."""
     searches: list[Searched] = field(default_factory=list[Searched])
     sources: dict[str, Source] = field(default_factory=dict[str, Source])
     """By id, in the order in which they were first found."""
@@ -151,16 +151,25 @@ class Ledger:
         known = self.units.get(event.unit)
         planned = self.plan.units if self.plan else ()
         unit = known.unit if known else next((one for one in planned if one.id == event.unit), None)
-        self.units[event.unit] = UnitState(
-            unit=unit or Unit(id=event.unit, title=event.unit, question=""),
-            attempt=known.attempt if known else 1,
-            child=known.child if known else None,
-            status=event.status,
-            findings=event.findings,
-            unresolved=event.unresolved,
-            limitations=event.limitations,
-            error=event.error,
+        self._set_unit(
+            UnitState(
+                unit=unit or Unit(id=event.unit, title=event.unit, question=""),
+                attempt=known.attempt if known else 1,
+                child=known.child if known else None,
+                status=event.status,
+                findings=event.findings,
+                unresolved=event.unresolved,
+                limitations=event.limitations,
+                error=event.error,
+            )
         )
+
+    def _set_unit(self, state: UnitState) -> None:
+        """Units that are at work at once begin in any order; a report tells of them in that of the plan."""
+        known = {**self.units, state.unit.id: state}
+        planned = [unit.id for unit in self.plan.units] if self.plan else []
+        order = {unit: at for at, unit in enumerate(planned)}
+        self.units = {one: known[one] for one in sorted(known, key=lambda one: order.get(one, len(order)))}
 
     # --- questions to the state ---
 
@@ -196,6 +205,11 @@ class Ledger:
         """Whether a source was retrieved with an outcome that may be evidence."""
         found = self.sources.get(source)
         return found is not None and found.outcome in USABLE_OUTCOMES and bool(found.snapshot)
+
+    def came_up_in(self, unit: str) -> tuple[str, ...]:
+        """Ids of the sources that searches and reads of one unit gave, sorted."""
+        found = {source for search in self.searches if search.unit == unit for source in search.sources}
+        return tuple(sorted(found | {read.source for read in self.reads if read.unit == unit}))
 
     def evidence_of(self, unit: str) -> tuple[Quote, ...]:
         """The quotes of one unit, in the order of recording."""

@@ -19,9 +19,11 @@ from leadline.research.events import (
     Paragraph,
     Planned,
     Report,
+    Searched,
     Section,
     Source,
     SourceFound,
+    SourceRead,
     Unit,
     UnitEnded,
     UnitStarted,
@@ -123,3 +125,32 @@ def test_a_source_that_was_blocked_or_is_unknown_is_not_usable(pump: Any) -> Non
     assert pump.ledger.usable("d-1")
     assert not pump.ledger.usable("d-3")
     assert not pump.ledger.usable("d-99")
+
+
+@given(st.permutations(["u1", "u2", "u3"]), st.permutations(["u1", "u2", "u3"]))
+def test_units_stand_in_the_order_of_the_plan_in_whatever_order_they_begin_and_end(
+    begin: list[str], end: list[str]
+) -> None:
+    units = {one: Unit(id=one, title=one, question=f"{one}?") for one in ("u1", "u2", "u3")}
+    ledger = Ledger.of(
+        [
+            Planned(brief="b", units=tuple(units.values())),
+            *(UnitStarted(unit=units[one]) for one in begin),
+            *(UnitEnded(unit=one, status="failed", error="no") for one in end),
+            UnitEnded(unit="u9", status="failed", error="no plan"),
+        ]
+    )
+    assert list(ledger.units) == ["u1", "u2", "u3", "u9"]
+    assert coverage(ledger).unresolved == ("u1? (no)", "u2? (no)", "u3? (no)", "u9 (no plan)")
+
+
+def test_what_came_up_in_a_unit_is_what_it_searched_and_read_itself() -> None:
+    ledger = Ledger.of(
+        [
+            Searched(unit="u1", query="q", sources=("d-2", "d-1")),
+            Searched(unit="u2", query="q", sources=("d-3",)),
+            SourceRead(source="d-4", start=0, end=1, unit="u1"),
+        ]
+    )
+    assert ledger.came_up_in("u1") == ("d-1", "d-2", "d-4")
+    assert ledger.came_up_in("u3") == ()
