@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from leadline.kernel.context import Context
 
 
-SYNCS_AT_ONCE = 4
-"""Turns whose ends are synced at a time: more would add threads, and no disk is faster for it."""
-
-
 class Loop(Driver):
     """Turns of agents, as `turn.py` describes them."""
 
@@ -42,8 +38,6 @@ class Loop(Driver):
         self.prompt = ctx.get(PromptSections)
         self.gate = Semaphore(config.child_calls_in_flight, fast_acquire=True)
         """Held while a model answers a child, and never while anything else is waited for."""
-        self.syncs = Semaphore(SYNCS_AT_ONCE, fast_acquire=True)
-        """Held while a turn's end is made to survive a power cut."""
         self._listeners = ctx.kernel.listeners.table
         self._threads: WeakKeyDictionary[Agent, Thread] = WeakKeyDictionary()
 

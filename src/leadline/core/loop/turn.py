@@ -13,7 +13,7 @@ from leadline.core.loop.cut import Spoken
 from leadline.core.loop.judgement import Accept, Answer, Correct, EndLength, Fail, Faults, StopLength, judge
 from leadline.core.loop.record import Record
 from leadline.core.loop.thread import SNAPSHOT
-from leadline.core.session.errors import SessionError
+from leadline.core.session.errors import SessionError, refused_by_disk
 from leadline.core.session.events import AbortCause, Event, InboxSpliced, TurnEnd, TurnStart, UserEntered
 from leadline.core.session.repair import repairs
 from leadline.core.tools.admission import described
@@ -62,14 +62,23 @@ class Turn:
         """What was said when an answer reached the output ceiling; the turn cannot end well after that."""
 
     async def run(self, *, proceed: bool) -> None:
-        """From turn/start to turn/end; only a log that cannot be written makes this raise."""
+        """From turn/start to turn/end.
+
+        Raises:
+            SessionWriteFailed, BlobWriteFailed: what happened cannot be written down. The turn is left open where it
+                was, as by a process that dies, and can go on from there when the disk is well.
+        """
         self._agent.session.append_all(self._opening(proceed=proceed))
         deadline = self._deadline()
         end: End | None = None
+        left_open = False
         try:
             with self._abort.scope:
                 end = await self._steps(proceed=proceed)
-        except Exception as error:  # noqa: BLE001 - ends this turn as its error; the report tells who failed
+        except Exception as error:
+            if refused_by_disk(error):
+                left_open = True
+                raise
             self._agent.ctx.report(error, f"turn {self._record.turn}")
             end = End("error", error=described(error))
         finally:
@@ -78,7 +87,8 @@ class Turn:
             # Cancellation owns every outcome but a completed one.
             if end is None or (self._abort.cause is not None and end.reason != "completed"):
                 end = self._aborted()
-            self._close(end)
+            if not left_open:
+                self._close(end)
         await self._sync()
 
     def _opening(self, *, proceed: bool) -> list[Event]:
@@ -340,7 +350,6 @@ class Turn:
 
     async def _sync(self) -> None:
         try:
-            async with self._loop.syncs:
-                await self._agent.session.sync()
+            await self._agent.session.sync()
         except SessionError as error:
             self._agent.ctx.report(error, f"making turn {self._record.turn} survive a power cut")
