@@ -620,6 +620,8 @@ async def test_an_archived_session_is_smaller_and_a_deleted_one_gives_its_room_b
         await store.close()
         sizes.append(size_of(path))
     assert sizes == sorted(sizes, reverse=True) and len(set(sizes)) == 4 and sizes[-1] < sizes[0] / 10
+    entry = await store.entry("s-0")
+    assert entry.packed and entry.packed < entry.size / 10 and entry.size == len(before)
     assert await log_of(store, "s-0") == before
     rest = [chunk async for chunk in store.tail("s-0", len(before) - 10)]
     assert b"".join(rest) == before[-10:]
