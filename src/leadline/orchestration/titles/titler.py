@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from leadline.core.llm.request import ModelRef
     from leadline.core.session.log import Session
     from leadline.kernel.context import Context
+    from leadline.kernel.effects import Effect
 
 KIND = "title"
 """Kind of the sessions in which titles are asked for."""
@@ -81,12 +82,24 @@ class Titler:
             )
         )
         done = Event()
-        # What is registered on the agent after its child is undone before it: the title is awaited first.
-        agent.ctx.defer("title", done.wait)
-        child.followup(child.message(began, SOURCE))
-        self._ctx.spawn(self._title, agent, child, done, name=f"title of {agent.id}")
 
-    async def _title(self, agent: Agent, child: Agent, done: Event) -> None:
+        async def end() -> None:
+            done.set()
+            await child.dispose()
+
+        try:
+            # Whatever becomes of the task, the child ends with this plugin.
+            ended = self._ctx.defer(f"child for the title of {agent.id}", end)
+            # What is registered on the agent after its child is undone before it: the title is awaited first.
+            agent.ctx.defer("title", done.wait)
+        except BaseException:
+            with CancelScope(shield=True):
+                await end()
+            raise
+        child.followup(child.message(began, SOURCE))
+        self._ctx.spawn(self._title, agent, child, ended, name=f"title of {agent.id}")
+
+    async def _title(self, agent: Agent, child: Agent, ended: Effect) -> None:
         try:
             await child.when_idle()
             end = child.last_turn_end
@@ -96,8 +109,7 @@ class Titler:
                 agent.session.append(Titled(title=title, source="model"))
         finally:
             with CancelScope(shield=True):
-                done.set()
-                await child.dispose()
+                await ended.dispose()
 
 
 def cleaned(answer: str) -> str:

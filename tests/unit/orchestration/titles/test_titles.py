@@ -6,7 +6,9 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from leadline.core.agent.agent import Agent
 from leadline.core.agent.spec import AgentSpec
@@ -17,7 +19,8 @@ from leadline.core.session.events import RequestSent, Titled
 from leadline.orchestration.titles.plugin import plugin
 from leadline.orchestration.titles.titler import MAX_TITLE, cleaned
 from leadline.testing.agents import AgentStack, agent_stack
-from leadline.testing.scripted import Playable, ScriptedModel
+from leadline.testing.clock import ManualClock
+from leadline.testing.scripted import Playable, Reply, ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -106,6 +109,35 @@ async def test_a_model_that_is_not_there_is_reported_and_costs_the_turn_nothing(
         assert agent.last_turn_end.reason == "completed"
         (report,) = stack.kernel.reports
     assert "nobody" in str(report.error)
+
+
+async def test_the_plugin_leaves_no_trace_even_while_a_model_thinks_of_a_title(tmp_path: Path) -> None:
+    async with agent_stack(tmp_path, ScriptedModel(["answer"]), small(Reply("…", hang=True))) as stack:
+        before = stack.kernel.snapshot()
+        fiber = await stack.ctx.mount(plugin, {"model": "small/any"})
+        agent = await stack.agents.create(AgentSpec())
+        await told(agent, "question")
+        assert len(stack.agents) == 2
+        await fiber.dispose()
+        assert stack.agents.live == (agent,)
+        await agent.dispose()
+        assert await titles_of(stack, agent.id) == []
+        assert stack.kernel.snapshot() == before
+
+
+async def test_a_program_that_ends_waits_no_longer_than_it_was_told(tmp_path: Path) -> None:
+    clock = ManualClock()
+    titler = small(Reply("…", hang=True))
+    async with agent_stack(tmp_path, ScriptedModel(["answer"]), titler, clock_service=clock) as stack:
+        await stack.ctx.mount(plugin, {"model": "small/any", "timeout_s": 7})
+        agent = await stack.agents.create(AgentSpec())
+        await told(agent, "question")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(agent.dispose)
+            while not agent.disposed:
+                await checkpoint()
+            await clock.advance(8)
+        assert await titles_of(stack, agent.id) == []
 
 
 @pytest.mark.parametrize(
