@@ -13,6 +13,7 @@ from leadline.core.session.store import SessionStore
 from leadline.testing.provider_server.behaviours import Behaviour, CallSpec
 from leadline.testing.provider_server.server import ProviderServer, Received
 from leadline.testing.replay import load_recording, replay_agent
+from tests.composition.conftest import FakeResearcher
 
 pytestmark = pytest.mark.anyio
 
@@ -153,3 +154,31 @@ async def test_a_turn_that_was_stopped_in_mid_sentence_is_stopped_there_and_the_
     replayed.check()
     assert [one.answered for one in replayed.asked] == ["cut off", "recorded"]
     assert replayed.text == "You are welcome."
+
+
+async def test_runs_that_an_agent_has_made_are_answered_from_their_recorded_roles(
+    home: Path, corpus: Path, researcher: FakeResearcher
+) -> None:
+    """Two runs with the same roles: each is bound below its own agent's call, by what it was asked."""
+
+    def relays(request: Received) -> Behaviour:
+        if "deep_research" not in request.tools:
+            return researcher(request)
+        done = sum(message["role"] == "tool" for message in request.messages)
+        if done < 2:
+            asked = {"question": f"question {done}", "breadth": "focused"}
+            return Behaviour("tool_call_success", calls=(CallSpec("deep_research", asked),))
+        return Behaviour(text="That is all.")
+
+    async with (
+        ProviderServer(relays, strict=True) as server,
+        Leadline(model="local/fake", base_url=server.base_url, corpus=[corpus]) as app,
+    ):
+        reply = await app.agent("What may a hotel night cost?")
+        count = len(server.requests)
+    async with Leadline(corpus=[corpus]) as app:
+        recording = await load_recording(app.ctx.get(SessionStore), reply.session)
+        replayed = await replay_agent(app.ctx, recording)
+    replayed.check()
+    assert [one.answered for one in replayed.asked] == ["recorded"] * count
+    assert count == 15

@@ -79,6 +79,11 @@ class Binding:
     def _as_alike(self, agent: Agent, parent: RecordedSession) -> RecordedSession | None:
         """As the oldest that is left of those that were there for the same."""
         purpose = (agent.spec.purpose.name, purpose_digest(agent.spec.purpose))
-        left = [one for one in parent.children if one.id not in self._taken and one.purpose == purpose]
-        named = [one for one in left if one.label == agent.session.header.label]
-        return next(iter(named or left), None)
+        kind = agent.session.header.kind
+        left = [one for one in parent.children if one.id not in self._taken]
+        # One that asked nothing itself, as the coordinator of a run, is known by its kind.
+        alike = [
+            one for one in left if one.purpose in (purpose, ("", "")) and one.session.header.kind == kind
+        ]
+        named = [one for one in alike if one.label == agent.session.header.label]
+        return next(iter(named or alike), None)
