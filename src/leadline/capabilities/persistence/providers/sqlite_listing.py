@@ -196,13 +196,6 @@ def entry_of(
     )
 
 
-def _packed(connection: sqlite3.Connection, number: int) -> int:
-    (size,) = connection.execute(
-        "SELECT total(length(content)) FROM packed WHERE number = ?", (number,)
-    ).fetchone()
-    return int(size)
-
-
 def _resting(connection: sqlite3.Connection, row: Row, types: EventTypes) -> SessionStatus:
     if row.archived and row.resting in ("finished", "interrupted", "idle"):
         return cast("SessionStatus", row.resting)
