@@ -11,115 +11,59 @@ call stands for another process. It raises AssertionError where a promise is not
 
 from __future__ import annotations
 
-import io
-import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import ClassVar, TypeAlias, TypeVar, cast
+from collections.abc import Sequence
+from typing import cast
 
-import anyio
-
-from leadline.core.llm.messages import AssistantMessage, Text, ToolCall, ToolMessage, UserMessage
-from leadline.core.session.codec import Header, chain, encode_header, recompose
+from leadline.core.session.codec import chain, recompose
 from leadline.core.session.errors import (
     EventInvalid,
     ForkRefused,
     SessionClosed,
     SessionExists,
-    SessionFormatTooNew,
     SessionLocked,
     SessionNotContinuable,
     SessionNotFound,
-    SessionUnreadable,
 )
 from leadline.core.session.events import (
-    AssistantSaid,
-    DamageMoved,
     Event,
     SeedEnded,
     StepEnd,
-    StepStart,
     ToolAnswered,
-    ToolCalled,
     TurnEnd,
     TurnStart,
-    UserEntered,
 )
-from leadline.core.session.load import load
-from leadline.core.session.log import BeforeAppend, Session
+from leadline.core.session.log import BeforeAppend
 from leadline.core.session.registry import EventTypes
-from leadline.core.session.store import SessionStore
+from leadline.testing.conformance.session_keeping import KEEPING
+from leadline.testing.conformance.session_words import (
+    Check,
+    Noted,
+    Shaped,
+    Stores,
+    asked,
+    header,
+    pieces,
+    raw_of,
+    refused,
+    same_events,
+    whole_turn,
+)
 
-Stores: TypeAlias = Callable[[EventTypes], SessionStore]
-Check: TypeAlias = Callable[[Stores], Awaitable[None]]
-E = TypeVar("E", bound=Exception)
-
-
-class Noted(Event, frozen=True, kw_only=True):
-    """An event of a plugin, which a reader may not know."""
-
-    TYPE: ClassVar[str] = "demo/noted"
-
-    text: str
-    weight: float | None = None
-
-
-class Shaped(Event, frozen=True, kw_only=True):
-    """An event of a plugin that shapes what the model sees."""
-
-    TYPE: ClassVar[str] = "demo/shaped"
-    DERIVES: ClassVar[bool] = True
-
-    text: str
-
-
-def header(session_id: str = "s-1", kind: str = "agent") -> Header:
-    """A header as a check needs it."""
-    return Header(id=session_id, kind=kind, created=1_767_225_600.0, cwd="/somewhere")
-
-
-def asked(number: int = 1) -> list[Event]:
-    """A turn up to the two calls that a model makes; the first was run and answered, the second started."""
-    calls = (ToolCall("c1", "read", "{}"), ToolCall("c2", "write", "{}"), ToolCall("c3", "write", "{}"))
-    said = AssistantMessage(f"a{number}", (Text("Looking."), *calls), "local/model")
-    return [
-        TurnStart(turn=number),
-        StepStart(turn=number, step=1),
-        UserEntered(turn=number, step=1, message=UserMessage(f"u{number}", (Text("Look."),))),
-        AssistantSaid(turn=number, step=1, message=said),
-        ToolCalled(turn=number, step=1, call_id="c1", name="read", arguments="{}"),
-        ToolAnswered(turn=number, step=1, message=ToolMessage(f"t{number}", "c1", "read", "Nine fathoms.")),
-        ToolCalled(turn=number, step=1, call_id="c2", name="write", arguments="{}"),
-    ]
-
-
-def whole_turn(number: int = 1) -> list[Event]:
-    """A turn that ended by itself."""
-    said = AssistantMessage(f"a{number}", (Text("Nine fathoms."),), "local/model")
-    return [
-        TurnStart(turn=number),
-        StepStart(turn=number, step=1),
-        UserEntered(turn=number, step=1, message=UserMessage(f"u{number}", (Text("How deep?"),))),
-        AssistantSaid(turn=number, step=1, message=said),
-        StepEnd(turn=number, step=1),
-        TurnEnd(turn=number, reason="completed"),
-    ]
-
-
-async def refused(kind: type[E], doing: Callable[[], Awaitable[object]]) -> E:
-    """The error that `doing` raises, which has to be a `kind`."""
-    try:
-        await doing()
-    except kind as error:
-        return error
-    raise AssertionError(f"it was not refused with {kind.__name__}")
-
-
-def same_events(one: Session, other: Session) -> None:
-    """Both sessions have the same events, byte for byte."""
-    mine = [(it.seq, it.t, it.type, it.prev, it.derives, bytes(it.data)) for it in one.logged]
-    theirs = [(it.seq, it.t, it.type, it.prev, it.derives, bytes(it.data)) for it in other.logged]
-    assert mine == theirs, f"{mine} is not {theirs}"
-    assert one.digest == other.digest and one.header == other.header
+__all__ = [
+    "CHECKS",
+    "Check",
+    "Noted",
+    "Shaped",
+    "Stores",
+    "asked",
+    "header",
+    "name_of",
+    "pieces",
+    "raw_of",
+    "refused",
+    "same_events",
+    "whole_turn",
+]
 
 
 async def what_was_appended_is_read_by_another_process(stores: Stores) -> None:
@@ -354,212 +298,6 @@ async def a_turn_may_be_left_open_for_who_goes_on_with_it(stores: Stores) -> Non
     await closed.close()
 
 
-async def one_session_is_told_as_the_list_tells_it(stores: Stores) -> None:
-    store = stores(EventTypes())
-    for number, events in enumerate([whole_turn(), asked(), whole_turn()], 1):
-        session = await store.create(header(f"s-{number}"))
-        session.append_all(events)
-        if number < 3:
-            await session.close()
-    other = stores(EventTypes())
-    assert [await other.entry(it.id) for it in await other.list()] == await other.list()
-    await refused(SessionNotFound, lambda: other.entry("s-none"))
-
-
-async def who_writes_a_session_is_told(stores: Stores) -> None:
-    store = stores(EventTypes())
-    session = await store.create(header())
-    holder = (await stores(EventTypes()).entry("s-1")).holder
-    assert holder is not None and holder.pid == os.getpid() and holder.host, holder
-    await session.close()
-    assert (await stores(EventTypes()).entry("s-1")).holder is None
-    again = await stores(EventTypes()).open("s-1")
-    following = (await stores(EventTypes()).entry("s-1")).holder
-    assert following is not None
-    await again.close()
-
-
-async def a_stamp_changes_with_the_log_alone(stores: Stores) -> None:
-    store, other = stores(EventTypes()), stores(EventTypes())
-    assert await other.stamps() == {}
-    session = await store.create(header())
-    await (await store.create(header("s-2"))).close()
-    before = await other.stamps()
-    assert set(before) == {"s-1", "s-2"}
-    await other.read("s-1")
-    assert await other.stamps() == before
-    seen = {before["s-1"]}
-    for event in whole_turn():
-        session.append(event)
-        now = await other.stamps()
-        assert now["s-2"] == before["s-2"] and now["s-1"] not in seen, f"{event} changed no stamp"
-        seen.add(now["s-1"])
-    await session.close()
-    await store.delete("s-2")
-    assert set(await other.stamps()) == {"s-1"}
-
-
-async def raw_bytes_are_the_log(stores: Stores) -> None:
-    session = await stores(EventTypes()).create(header())
-    session.append_all([*whole_turn(), Noted(text="ü")])
-    await session.close()
-    content = await raw_of(stores, "s-1")
-    loaded = load(io.BytesIO(content))
-    assert content.startswith(encode_header(session.header)) and content.endswith(b"\n")
-    assert not loaded.problems and loaded.digest == session.digest and loaded.size == len(content)
-    assert (await stores(EventTypes()).entry("s-1")).size == len(content)
-
-    async def missing() -> None:
-        await raw_of(stores, "s-none")
-
-    await refused(SessionNotFound, missing)
-
-
-async def the_rest_of_a_log_is_what_stands_behind_its_beginning(stores: Stores) -> None:
-    content = await _written(stores, "s-1", whole_turn())
-    for start in (200, 0, 1, 200, len(content), len(content) + 9):
-        rest = b"".join([chunk async for chunk in stores(EventTypes()).tail("s-1", start)])
-        assert rest == content[start:], f"from {start}"
-        await stores(EventTypes()).archive("s-1")  # from the second look on
-
-
-async def who_writes_what_is_told_of_all(stores: Stores) -> None:
-    session, other = await stores(EventTypes()).create(header()), stores(EventTypes())
-    writers = await other.writers()
-    assert writers == {"s-1": (await other.entry("s-1")).holder} and writers["s-1"] is not None
-    await session.close()
-    assert await other.writers() == {}
-
-
-async def a_mark_that_stays_means_that_nothing_happened(stores: Stores) -> None:
-    store, other = stores(EventTypes()), stores(EventTypes())
-    seen = {await _settled(other)}
-
-    async def told(what: str) -> None:
-        mark = await _settled(other)
-        assert mark is None or mark not in seen, f"no mark told that a session was {what}"
-        seen.add(mark)
-
-    session = await store.create(header())
-    await told("made")
-    await session.close()
-    await told("closed")
-    session = await store.open("s-1")
-    await told("opened")
-    await session.close()
-    await store.archive("s-1")
-    await told("archived")
-    await store.delete("s-1")
-    await told("deleted")
-
-
-async def _settled(store: SessionStore) -> str | None:
-    """The mark, once the store can tell; None where it does not within the time that the coarsest clock needs."""
-    for _ in range(30):
-        if (mark := await store.mark()) is not None:
-            return mark
-        await anyio.sleep(0.01)
-    return None
-
-
-async def a_log_is_taken_in_as_it_is(stores: Stores) -> None:
-    content = await _written(stores, "s-1", asked())
-    line = content.split(b"\n")[3] + b"\n"
-    for damaged in (content, content + b"torn", content + line, content[:-9], content.replace(line, b"")):
-        store = stores(EventTypes())
-        await store.delete("s-1")
-        entry = await store.add_raw(pieces(damaged))
-        assert entry.id == "s-1" and entry.size == len(damaged) and not entry.archived
-        assert await raw_of(stores, "s-1") == damaged
-        read = await stores(EventTypes()).read("s-1")
-        assert bool(read.problems) == (damaged != content)
-        await refused(SessionExists, lambda store=store: store.add_raw(pieces(content)))
-    assert await raw_of(stores, "s-1") == content.replace(line, b"")
-
-
-async def what_is_no_log_is_not_taken_in(stores: Stores) -> None:
-    store = stores(EventTypes())
-    good = encode_header(header())
-    for wrong in (b"", b"no log\n", good[:-1], good.replace(b"s-1", b"../s-1"), b"{}\n" + good):
-        await refused(SessionUnreadable, lambda wrong=wrong: store.add_raw(pieces(wrong)))
-    newer = good.replace(b'"format":1', b'"format":99')
-    await refused(SessionFormatTooNew, lambda: store.add_raw(pieces(newer)))
-    for name in ("../s-1.damaged-1", "s-2.damaged-1", "s-1.damaged-", "s-1.jsonl"):
-        await refused(SessionUnreadable, lambda name=name: store.add_raw(pieces(good), {name: b"x"}))
-    assert await store.list() == [] and await store.stamps() == {}
-
-
-async def an_archived_session_is_as_before(stores: Stores) -> None:
-    content = await _written(stores, "s-1", [*whole_turn(1), *asked(2)])
-    store, other = stores(EventTypes()), stores(EventTypes())
-    before, read = await store.entry("s-1"), await store.read("s-1")
-    entry = await store.archive("s-1")
-    assert entry.archived and entry == await store.archive("s-1") == await other.entry("s-1")
-    assert [entry] == await other.list() and set(await other.stamps()) == {"s-1"}
-    assert (entry.status, entry.size, entry.kind) == ("interrupted", len(content), "agent")
-    assert (entry.created, entry.cwd, entry.modified) == (before.created, before.cwd, before.modified)
-    same_events(read, await other.read("s-1"))
-    assert await raw_of(stores, "s-1") == content
-    await refused(SessionExists, lambda: other.create(header()))
-    await refused(SessionExists, lambda: other.add_raw(pieces(content)))
-
-
-async def an_archived_session_goes_on(stores: Stores) -> None:
-    await _written(stores, "s-1", whole_turn())
-    store = stores(EventTypes())
-    await store.archive("s-1")
-    again = await stores(EventTypes()).open("s-1")
-    await refused(SessionLocked, lambda: store.archive("s-1"))
-    again.append_all(whole_turn(2))
-    await again.close()
-    same_events(again, await store.read("s-1"))
-    assert not (await store.entry("s-1")).archived and len(again) == 12
-    await store.archive("s-1")
-    await store.delete("s-1")
-    assert await store.list() == [] and await store.stamps() == {}
-    await refused(SessionNotFound, lambda: store.archive("s-1"))
-
-
-async def damage_is_moved_beside_and_stays_readable(stores: Stores) -> None:
-    content = await _written(stores, "s-1", whole_turn())
-    fork = content.split(b"\n")[2].replace(b'"seq":1', b'"seq":3') + b"\n"
-    store = stores(EventTypes())
-    await store.delete("s-1")
-    await store.add_raw(pieces(content + fork + b"torn"))
-    assert await store.beside("s-1") == {}
-    session = await store.open("s-1")
-    await session.close()
-    assert session.logged[6].type == DamageMoved.TYPE
-    beside = await stores(EventTypes()).beside("s-1")
-    assert [*beside.values()] == [fork + b"torn"], beside
-    moved = await raw_of(stores, "s-1")
-    await store.delete("s-1")
-    await refused(SessionNotFound, lambda: store.beside("s-1"))
-    await store.add_raw(pieces(moved), beside)
-    assert await store.beside("s-1") == beside
-    read = await stores(EventTypes()).read("s-1")
-    assert [it.event.type for it in read.quarantined if it.event] == ["step/start"]
-    await store.delete("s-1")
-
-
-async def _written(stores: Stores, session_id: str, events: Sequence[Event]) -> bytes:
-    session = await stores(EventTypes()).create(header(session_id))
-    session.append_all(events)
-    await session.close()
-    return await raw_of(stores, session_id)
-
-
-async def raw_of(stores: Stores, session_id: str) -> bytes:
-    """The bytes of a log, as another process reads them."""
-    return b"".join([chunk async for chunk in stores(EventTypes()).raw(session_id)])
-
-
-async def pieces(content: bytes) -> AsyncGenerator[bytes]:
-    """`content` in pieces that end where no line does."""
-    for start in range(0, len(content), 100):
-        yield content[start : start + 100]
-
-
 CHECKS: tuple[Check, ...] = (
     what_was_appended_is_read_by_another_process,
     numbers_are_contiguous_and_lines_chained,
@@ -578,18 +316,7 @@ CHECKS: tuple[Check, ...] = (
     a_deleted_session_is_gone,
     a_closed_session_takes_nothing_more,
     a_turn_may_be_left_open_for_who_goes_on_with_it,
-    one_session_is_told_as_the_list_tells_it,
-    who_writes_a_session_is_told,
-    a_stamp_changes_with_the_log_alone,
-    raw_bytes_are_the_log,
-    the_rest_of_a_log_is_what_stands_behind_its_beginning,
-    who_writes_what_is_told_of_all,
-    a_mark_that_stays_means_that_nothing_happened,
-    a_log_is_taken_in_as_it_is,
-    what_is_no_log_is_not_taken_in,
-    an_archived_session_is_as_before,
-    an_archived_session_goes_on,
-    damage_is_moved_beside_and_stays_readable,
+    *KEEPING,
 )
 """Every promise of the seam."""
 
