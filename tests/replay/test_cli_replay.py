@@ -120,4 +120,4 @@ def test_a_key_that_is_not_in_the_environment_any_more_stops_no_replay(
         "- id: models\n  merge: {providers: {local: {base_url: 'http://127.0.0.1:9/v1', api_key: !env GONE_KEY}}}\n"
     )
     done = command("replay", run)
-    assert done.code == 0, done.out.decode() + done.err
+    assert (done.code, done.err) == (0, ""), done.out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from leadline.apps.sdk.composition import Options, composed
 from leadline.core.session.blobs import Blobs
 from leadline.core.session.store import SessionStore
-from leadline.kernel.context import Context, Kernel
+from leadline.kernel.context import Context, Kernel, Report
 from leadline.kernel.errors import BootFailed, ConfigError
 from leadline.kernel.loader.compose import Composition, Layer, compose
 from leadline.kernel.loader.patch import all_rows
@@ -77,15 +78,36 @@ def _recorded(composition: Composition, begins: float, home: Path) -> Compositio
 @asynccontextmanager
 async def _booted(composition: Composition) -> AsyncGenerator[Context]:
     """The composition; where it does not start as it is, with the providers as they ship: none of them is asked."""
-    async with Kernel() as kernel:
+    reports = _Reports()
+    async with Kernel(on_report=reports) as kernel:
         try:
             await boot(kernel.root, composition)
+            reports.release()
         except (ConfigError, BootFailed):
             async with Kernel() as bare:
                 await boot(bare.root, _patched(composition, {"id": "models", "config": {}}))
                 yield bare.root
         else:
             yield kernel.root
+
+
+class _Reports:
+    """Keeps the reports of a start back until it has succeeded: of one that is made again otherwise, nobody is told."""
+
+    def __init__(self) -> None:
+        self._kept: list[Report] | None = []
+
+    def __call__(self, report: Report) -> None:
+        if self._kept is not None:
+            self._kept.append(report)
+        else:
+            logging.getLogger("leadline").error("%s: %s", report.where, report.error, exc_info=report.error)
+
+    def release(self) -> None:
+        """Tell what was kept, and from now on everything at once."""
+        kept, self._kept = self._kept or (), None
+        for report in kept:
+            self(report)
 
 
 def _patched(composition: Composition, *patches: Mapping[str, object]) -> Composition:
