@@ -1,4 +1,4 @@
-"""A program with a tool that has a side effect and does not survive it: `python FILE BASE_URL EFFECTS`.
+"""A program with a tool that has a side effect and does not survive the first: `python FILE BASE_URL EFFECTS`.
 
 Prints the id of its session.
 """
@@ -18,17 +18,19 @@ from leadline.core.agent.spec import AgentSpec
 
 
 def program(base_url: str, effects: Path) -> Leadline:
-    """The program, not yet running. Its tool writes a line to `effects` and kills the process."""
+    """The program, not yet running. Its tool writes a line to `effects`, and kills the process where it is the first."""
     app = Leadline(model="local/fake", base_url=base_url)
 
     @app.tool
     async def charge(what: str) -> str:
         """Charge somebody for something."""
         with effects.open("a") as file:
+            first = file.tell() == 0
             file.write(f"{what}\n")
             file.flush()
             os.fsync(file.fileno())
-        os.kill(os.getpid(), signal.SIGKILL)
+        if first:
+            os.kill(os.getpid(), signal.SIGKILL)
         return "charged"
 
     return app

@@ -61,6 +61,31 @@ async def test_after_a_kill_in_mid_effect_the_model_is_told_what_is_known_and_no
     assert effects.read_text() == "a\n"
 
 
+async def test_after_a_kill_in_mid_effect_the_turn_goes_on_with_what_had_not_begun(
+    home: Path, tmp_path: Path
+) -> None:
+    effects = tmp_path / "effects"
+    async with ProviderServer([TWO_CALLS], strict=True) as server:
+        command = [sys.executable, str(PROGRAM), server.base_url, str(effects)]
+        done = await anyio.run_process(command, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    session_id = done.stdout.decode().strip()
+
+    async with ProviderServer(["I see."], strict=True) as server, program(server.base_url, effects) as app:
+        agent = await app.ctx.get(Agents).resume(session_id)
+        agent.proceed()
+        await agent.when_idle()
+        await agent.dispose()
+        results = [message for message in server.requests[0].messages if message["role"] == "tool"]
+    assert [(message["tool_call_id"], message["content"]) for message in results] == [
+        ("call_a", OUTCOME_UNKNOWN_TEXT),
+        ("call_b", "charged"),
+    ]
+    assert effects.read_text() == "a\nb\n"
+    kinds = [one["type"] for one in events(logs(home)[session_id])]
+    assert kinds.count("turn/start") == kinds.count("turn/end") == kinds.count("turn/resumed") == 1
+
+
 async def test_a_request_that_was_in_flight_at_a_kill_is_the_same_request_with_the_same_key_again(
     home: Path, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from anyio.from_thread import start_blocking_portal
 
 from leadline import Leadline, SyncLeadline
 from leadline.apps.sdk.app import NotRunning, take_turn
+from leadline.core.tools.registry import ToolRegistry
 from leadline.kernel.errors import BootFailed, ConfigError
 from leadline.research.events import Ended
 from leadline.research.request import RequestRefused
@@ -138,6 +139,27 @@ async def test_a_plain_function_becomes_a_tool_and_stays_a_function(home: Path) 
         async with app:
             assert (await app.agent("Shout ahoy.")).text == "The tool said AHOY"
     assert shout("a") == "A"
+
+
+@pytest.mark.anyio
+async def test_a_function_is_taken_to_do_anything_unless_it_says_what(home: Path) -> None:
+    async with Leadline(profile="headless", home=home) as app:
+
+        @app.tool
+        def charge() -> str:
+            """Charges somebody."""
+            return "charged"
+
+        @app.tool(side_effects=["reads"])
+        def look() -> str:
+            """Looks."""
+            return "seen"
+
+        tools = app.ctx.get(ToolRegistry)
+        assert {name: sorted(tools.view(None)[name].side_effects) for name in ("charge", "look")} == {
+            "charge": ["network", "reads", "writes"],
+            "look": ["reads"],
+        }
 
 
 @pytest.mark.anyio

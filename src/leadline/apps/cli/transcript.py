@@ -20,6 +20,7 @@ from leadline.core.session.events import (
     ToolAnswered,
     ToolCalled,
     TurnEnd,
+    TurnResumed,
     TurnStart,
     UserEntered,
 )
@@ -64,8 +65,8 @@ def _fact(facts: Facts, logged: Logged) -> Iterator[str]:
 def _block(session: Session, logged: Logged) -> Iterator[str]:
     event = session.event(logged)
     match event:
-        case TurnStart():
-            yield f"\n── turn {event.turn}"
+        case TurnStart() | TurnResumed():
+            yield f"\n── turn {event.turn}" + (" goes on" if isinstance(event, TurnResumed) else "")
         case TurnEnd():
             yield f"── turn {event.turn} {event.reason}" + (f": {event.error}" if event.error else "")
         case UserEntered():

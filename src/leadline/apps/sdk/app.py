@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack, overload
 
 from anyio import CancelScope
 
@@ -23,7 +24,7 @@ from leadline.core.session.events import AssistantSaid, TurnEnd
 from leadline.core.session.store import SessionStore
 from leadline.core.tools.function import tool_from_function
 from leadline.core.tools.registry import ToolRegistry
-from leadline.core.tools.spec import Tool
+from leadline.core.tools.spec import ANY_EFFECT, SideEffect, Tool
 from leadline.kernel.context import Context, Kernel
 from leadline.kernel.errors import ConfigError, LeadlineError
 from leadline.kernel.loader.reconcile import boot
@@ -125,16 +126,29 @@ class Leadline:
             raise NotRunning
         return self._ctx
 
-    def tool(self, function: F) -> F:
+    @overload
+    def tool(self, function: F) -> F: ...
+    @overload
+    def tool(self, *, side_effects: Collection[SideEffect]) -> Callable[[F], F]: ...
+    def tool(
+        self, function: F | None = None, *, side_effects: Collection[SideEffect] = ANY_EFFECT
+    ) -> F | Callable[[F], F]:
         """Give agents a function as a tool; usable as a decorator, before the block is entered or within.
 
-        Its name, typed signature and docstring are what a model reads.
+        Its name, typed signature and docstring are what a model reads. `side_effects` says what it does to the
+        world: any of `reads`, `writes` and `network`. A call that a kill cut off is made again only where that
+        is none of it or `reads`; what nobody said is taken to be all of it.
 
         Raises:
             BadToolSpec: the signature or the docstring does not do.
             DuplicateName: there is a tool of that name.
         """
-        tool = tool_from_function(function)
+        if function is None:
+            return partial(self._add_tool, side_effects)
+        return self._add_tool(side_effects, function)
+
+    def _add_tool(self, side_effects: Collection[SideEffect], function: F) -> F:
+        tool = tool_from_function(function, side_effects=frozenset(side_effects))
         if self._tools_ctx is not None:
             self._tools_ctx.get(ToolRegistry).register(self._tools_ctx, tool)
         self._tools.append(tool)

@@ -6,13 +6,14 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack, overload
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from leadline.apps.sdk.app import AgentReply, Leadline, NotRunning
 from leadline.apps.sdk.options import ResearchOptions
 from leadline.apps.sdk.sync_sessions import SyncSessions
+from leadline.core.tools.spec import ANY_EFFECT, SideEffect
 
 if TYPE_CHECKING:
     from leadline.research.replay.replay import Replayed
@@ -53,11 +54,20 @@ class SyncLeadline:
         self._portal = None
         self._stack.__exit__(kind, error, trace)
 
-    def tool(self, function: F) -> F:
+    @overload
+    def tool(self, function: F) -> F: ...
+    @overload
+    def tool(self, *, side_effects: Collection[SideEffect]) -> Callable[[F], F]: ...
+    def tool(
+        self, function: F | None = None, *, side_effects: Collection[SideEffect] = ANY_EFFECT
+    ) -> F | Callable[[F], F]:
         """As `Leadline.tool`."""
-        if self._portal is None:
-            return self._app.tool(function)
-        return self._portal.call(self._app.tool, function)
+
+        def add(function: F) -> F:
+            register = self._app.tool(side_effects=side_effects)
+            return register(function) if self._portal is None else self._portal.call(register, function)
+
+        return add if function is None else add(function)
 
     def research(
         self,

@@ -21,6 +21,8 @@ SideEffect: TypeAlias = Literal["reads", "writes", "network"]
 
 READS: frozenset[SideEffect] = frozenset({"reads"})
 NO_EFFECT: frozenset[SideEffect] = frozenset()
+ANY_EFFECT: frozenset[SideEffect] = frozenset({"reads", "writes", "network"})
+"""What a body is taken to do of which nobody said what it does."""
 _KNOWN_EFFECTS = frozenset({"reads", "writes", "network"})
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from leadline.core.llm.failure import Stop
 from leadline.core.llm.usage import Usage
-from leadline.core.session.events import AssistantChunk, AssistantSaid, RequestEnded, TurnEnd
+from leadline.core.session.events import AssistantChunk, AssistantSaid, RequestEnded, TurnEnd, TurnResumed
 from leadline.orchestration.subagent.seam import MAX_DIAGNOSTIC_BYTES, StopReason
 
 if TYPE_CHECKING:
@@ -23,12 +23,18 @@ _STOP_REASONS: dict[str, StopReason] = {
 
 
 def output_of(session: Session) -> str:
-    """The child's last words since its seed: the last answer with visible text, else what was streamed."""
-    output, streamed = "", ""
-    for said in session.of(AssistantSaid, session.lifecycle_start):
-        output = said.message.text if said.message.text.strip() else output
+    """The child's last words since its seed: the last answer with visible text, else what was streamed of the last."""
+    since = session.lifecycle_start
+    void = {message for resumed in session.of(TurnResumed, since) for message in resumed.void}
+    output, streamed, attempt = "", "", None
+    for said in session.of(AssistantSaid, since):
+        if said.message.text.strip() and said.message.id not in void:
+            output = said.message.text
     if not output:
-        for chunk in session.of(AssistantChunk, session.lifecycle_start):
+        for chunk in session.of(AssistantChunk, since):
+            # A later attempt makes what was streamed of earlier ones void.
+            if attempt != (attempt := (chunk.turn, chunk.step, chunk.attempt)):
+                streamed = ""
             streamed += chunk.text if chunk.channel == "text" else ""
     return output or streamed
 
