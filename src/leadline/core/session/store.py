@@ -140,7 +140,6 @@ class SessionStore(Service, key="sessions"):
 
         Raises:
             SessionExists: the id is taken; nothing was overwritten.
-            SessionLocked: another process makes a session of that id just now.
             SessionUnreadable: the bytes do not begin with a header that can be used, or a name in `beside` is
                 not one that `beside` gives.
             SessionFormatTooNew: the log was written by a later version.

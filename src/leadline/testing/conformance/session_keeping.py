@@ -19,6 +19,7 @@ from leadline.core.session.events import (
     DamageMoved,
 )
 from leadline.core.session.load import load
+from leadline.core.session.log import Session
 from leadline.core.session.registry import EventTypes
 from leadline.core.session.store import SessionStore
 from leadline.testing.conformance.session_words import (
@@ -224,6 +225,73 @@ async def damage_is_moved_beside_and_stays_readable(stores: Stores) -> None:
     await store.delete("s-1")
 
 
+async def of_many_at_once_one_gets_the_session(stores: Stores) -> None:
+    made: list[Session] = []
+    told: list[Exception] = []
+
+    async def make() -> None:
+        try:
+            made.append(await stores(EventTypes()).create(header()))
+        except SessionExists as error:
+            told.append(error)
+
+    async def take() -> None:
+        try:
+            made.append(await stores(EventTypes()).open("s-1"))
+        except SessionLocked as error:
+            told.append(error)
+
+    for doing in (make, take):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(8):
+                tasks.start_soon(doing)
+        assert len(made) == 1 and len(told) == 7, f"{len(made)} got it, {told}"
+        made[0].append(Noted(text="mine"))
+        await made[0].close()
+        made.clear()
+        told.clear()
+    assert len(await stores(EventTypes()).read("s-1")) == 2
+
+
+async def many_sessions_are_synced_at_once(stores: Stores) -> None:
+    store = stores(EventTypes())
+    sessions = [await store.create(header(f"s-{number}")) for number in range(20)]
+
+    async def work(session: Session) -> None:
+        for number in range(3):
+            session.append(Noted(text=f"{session.id} {number}"))
+            await session.sync()
+        await session.close()
+
+    async with anyio.create_task_group() as tasks:
+        for session in sessions:
+            tasks.start_soon(work, session)
+    other = stores(EventTypes())
+    for session in sessions:
+        same_events(session, await other.read(session.id))
+
+
+async def every_beginning_of_a_log_is_read_and_goes_on(stores: Stores) -> None:
+    content = await written(stores, "s-1", asked())
+    whole = await stores(EventTypes()).read("s-1")
+    store = stores(EventTypes())
+    head = content.index(b"\n") + 1
+    ends = [at + 1 for at, byte in enumerate(content) if byte == 10]
+    for end in sorted({*ends, *(at - 1 for at in ends[1:]), *range(head, len(content), 331)}):
+        await store.delete("s-1")
+        await store.add_raw(pieces(content[:end]))
+        read = await store.read("s-1")
+        count = content[:end].count(b"\n") - 1
+        assert [bytes(it.data) for it in read.logged] == [bytes(it.data) for it in whole.logged[:count]]
+        assert bool(read.problems) == (end not in ends)
+        session = await store.open("s-1")
+        session.append(Noted(text="on"))
+        await session.close()
+        again = await store.read("s-1")
+        same_events(session, again)
+        assert again.place.turn_open is False and again.derived().conversation.pairing_problem is None
+
+
 KEEPING: tuple[Check, ...] = (
     one_session_is_told_as_the_list_tells_it,
     who_writes_a_session_is_told,
@@ -237,5 +305,8 @@ KEEPING: tuple[Check, ...] = (
     an_archived_session_is_as_before,
     an_archived_session_goes_on,
     damage_is_moved_beside_and_stays_readable,
+    of_many_at_once_one_gets_the_session,
+    many_sessions_are_synced_at_once,
+    every_beginning_of_a_log_is_read_and_goes_on,
 )
 """Part of the promises of the seam; `session_store.CHECKS` has all of them."""

@@ -18,7 +18,14 @@ import anyio
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict
 
-from leadline.capabilities.persistence.providers.lease import WRITING, Lease, held_in, holder_of, is_held
+from leadline.capabilities.persistence.providers.lease import (
+    WRITING,
+    Lease,
+    forget_dead,
+    held_in,
+    holder_of,
+    is_held,
+)
 from leadline.capabilities.persistence.providers.listing import PLAIN, entry_of, id_of, writable_header
 from leadline.capabilities.persistence.providers.log_file import (
     LogFile,
@@ -90,14 +97,21 @@ class JsonlSessions(SessionStore):
 
     def _publish(self, files: SessionFiles, content: bytes) -> Lease:
         self._make_root()
-        _refuse_taken(files)
-        lease = Lease.acquire(files.lock, files.id, self._clock.now())
+        lease = self._new(files)
         try:
             publish(files.plain, content, files.temporary)
         except BaseException:
             lease.release()
             raise
         return lease
+
+    def _new(self, files: SessionFiles) -> Lease:
+        """The lease of a session that does not exist yet."""
+        _refuse_taken(files)
+        try:
+            return Lease.acquire(files.lock, files.id, self._clock.now())
+        except SessionLocked as error:
+            raise SessionExists(f"session {files.id} is being made by somebody else: {error}") from error
 
     def _make_root(self) -> None:
         try:
@@ -306,8 +320,15 @@ class JsonlSessions(SessionStore):
 
     def _writers(self) -> dict[str, Holder]:
         now = self._clock.now()
-        held = {one: holder_of(self._files(one).lock, now) for one in held_in(self._root) if valid_id(one)}
-        return {session_id: holder for session_id, holder in held.items() if holder is not None}
+        found: dict[str, Holder] = {}
+        for session_id in filter(valid_id, held_in(self._root)):
+            lock = self._files(session_id).lock
+            holder = holder_of(lock, now)
+            if holder is not None:
+                found[session_id] = holder
+            else:
+                forget_dead(lock)
+        return found
 
     async def mark(self) -> str | None:
         return await to_thread.run_sync(_mark, self._root)
@@ -322,8 +343,7 @@ class JsonlSessions(SessionStore):
             header = writable_header(head, None, "the log cannot be taken in")
             files = self._files(header.id)
             check_names(files.id, beside or {})
-            _refuse_taken(files)
-            lease = await self._lease(files)
+            lease = await to_thread.run_sync(self._new, files)
             try:
                 await to_thread.run_sync(_publish_raw, files, temporary, beside or {})
             finally:
