@@ -26,7 +26,7 @@ from leadline.core import clock, home
 from leadline.core.clock import Clock
 from leadline.core.home import Home
 from leadline.core.session import registry
-from leadline.core.session.codec import Header
+from leadline.core.session.codec import Header, LoggedOutside
 from leadline.core.session.errors import (
     SessionError,
     SessionLocked,
@@ -679,3 +679,20 @@ async def test_an_id_that_is_not_there_is_told_before_and_after_the_database_is_
         with pytest.raises(SessionNotFound):
             await work("s-none")  # type: ignore[misc]
         await filled(path, session_id)
+
+
+@pytest.mark.case("S15")
+async def test_large_events_are_not_in_memory_and_outlive_what_happens_to_the_session(path: Path) -> None:
+    store = store_in(path)
+    session = await store.create(header())
+    texts = [str(number) * 200_000 for number in range(5)]
+    session.append_all([Noted(text=text) for text in texts])
+    await session.close()
+    read = await store.read("s-1")
+    assert all(isinstance(line, LoggedOutside) for line in read.logged)
+    await store.archive("s-1")
+    packed = await store.read("s-1")
+    await store.delete("s-1")
+    for one in (read, packed):
+        assert [event.text for event in one.of(Noted)] == texts
+    await store.close()

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import anyio
 from anyio import to_thread
@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from leadline.capabilities.persistence.providers.file_system import mounts
 from leadline.capabilities.persistence.providers.listing import writable_header
 from leadline.capabilities.persistence.providers.moved import check_names, readable_in, tell_moved
+from leadline.capabilities.persistence.providers.outside import InSpool
 from leadline.capabilities.persistence.providers.sqlite_changes import Changes, Lease, damage_moved, missing
 from leadline.capabilities.persistence.providers.sqlite_database import Database, DatabaseUnusable
 from leadline.capabilities.persistence.providers.sqlite_listing import (
@@ -35,6 +36,7 @@ from leadline.capabilities.persistence.providers.sqlite_listing import (
 from leadline.capabilities.persistence.providers.sqlite_log import (
     LogReader,
     SqliteLog,
+    spool,
 )
 from leadline.capabilities.persistence.providers.sqlite_writers import Writers
 from leadline.core.clock import Clock
@@ -59,7 +61,6 @@ FILE = "sessions.sqlite"
 """Name of the database in the home directory."""
 
 _CHUNK = 1 << 20
-_IN_MEMORY = 8 << 20
 
 
 class SqliteSessions(SessionStore):
@@ -177,7 +178,7 @@ class SqliteSessions(SessionStore):
     def _load(self, connection: sqlite3.Connection, row: Row) -> tuple[LogReader, Loaded]:
         reader = LogReader(connection, row.number, row.size, archived=row.archived)
         with reader.file() as file:
-            loaded = load(file)
+            loaded = load(file, InSpool(self._database.path.parent))
         loaded.problems.extend(Problem(0, one) for one in reader.problems)
         return reader, loaded
 
@@ -311,7 +312,7 @@ class SqliteSessions(SessionStore):
 
     async def tail(self, session_id: str, start: int) -> AsyncGenerator[bytes]:
         # Copied first: whoever takes the pieces may be slow, and would hold up every writer.
-        with _spool() as file:
+        with spool() as file:
             await to_thread.run_sync(self._copy, session_id, start, file)
             while chunk := await to_thread.run_sync(file.read, _CHUNK):
                 yield chunk
@@ -327,7 +328,7 @@ class SqliteSessions(SessionStore):
     async def add_raw(
         self, chunks: AsyncIterable[bytes], beside: Mapping[str, bytes] | None = None
     ) -> SessionEntry:
-        with _spool() as file:
+        with spool() as file:
             try:
                 async for chunk in chunks:
                     await to_thread.run_sync(file.write, chunk)
@@ -338,9 +339,7 @@ class SqliteSessions(SessionStore):
             file.seek(0)
             header = writable_header(file.readline(MAX_HEADER_BYTES), None, "the log cannot be taken in")
             check_names(header.id, beside or {})
-            file.seek(0)
-            content = await to_thread.run_sync(file.read)
-        await to_thread.run_sync(self._changes.add, header.id, content, beside or {})
+            await to_thread.run_sync(self._changes.add, header.id, file, beside or {})
         await self._database.sync()
         return await self.entry(header.id)
 
@@ -404,13 +403,6 @@ class SqliteSessions(SessionStore):
         if row is None:
             raise missing(self._database, session_id)
         return row
-
-
-@contextmanager
-def _spool() -> Generator[BinaryIO]:
-    """A file for a log that is on its way; on disk only where it is large."""
-    with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as file:
-        yield cast("BinaryIO", file)
 
 
 def _beside(connection: sqlite3.Connection, number: int) -> dict[str, bytes]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import os
 import sqlite3
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from leadline.capabilities.persistence.providers.sqlite_database import Database
 from leadline.capabilities.persistence.providers.sqlite_listing import Row, find, resting
 from leadline.capabilities.persistence.providers.sqlite_log import (
     LogReader,
     packed_parts,
-    rows_of,
+    rows_in,
+    spool,
     stretch,
 )
 from leadline.capabilities.persistence.providers.sqlite_writers import Writers, locked
@@ -55,43 +58,45 @@ class Changes:
 
         def create(connection: sqlite3.Connection) -> int:
             self._writers.register(connection, self._clock.now())
-            return self._insert(connection, session_id, content, token)
+            return self._insert(connection, session_id, io.BytesIO(content), len(content), token)
 
         number = self._database.write(create, len(content))
         return Lease(Row(number, session_id, len(content), self._clock.now(), b""), token, 1)
 
-    def add(self, session_id: str, content: bytes, beside: Mapping[str, bytes]) -> None:
-        """As `create`, for a session that nobody writes, with what is to be kept beside it.
+    def add(self, session_id: str, file: BinaryIO, beside: Mapping[str, bytes]) -> None:
+        """As `create`, for a log in a file and a session that nobody writes, with what is to be kept beside it.
 
         Raises:
             SessionExists: the id is taken.
         """
 
         def add(connection: sqlite3.Connection) -> None:
-            number = self._insert(connection, session_id, content, None)
+            number = self._insert(connection, session_id, file, size, None)
             connection.executemany(
                 "INSERT INTO beside (number, name, content) VALUES (?, ?, ?)",
                 [(number, name, kept) for name, kept in beside.items()],
             )
 
-        self._database.write(add, len(content))
+        size = file.seek(0, os.SEEK_END)
+        self._database.write(add, size)
 
     def _insert(
-        self, connection: sqlite3.Connection, session_id: str, content: bytes, writer: str | None
+        self, connection: sqlite3.Connection, session_id: str, file: BinaryIO, size: int, writer: str | None
     ) -> int:
         now = self._clock.now()
+        file.seek(0)
         try:
             added = connection.execute(
                 "INSERT INTO sessions (id, size, modified, epoch, writer, taken, changes)"
                 " VALUES (?, ?, ?, ?, ?, ?, 1)",
-                (session_id, len(content), now, 1 if writer else 0, writer, now),
+                (session_id, size, now, 1 if writer else 0, writer, now),
             )
         except sqlite3.IntegrityError:
             raise SessionExists(
                 f"session {session_id} is there already (in {self._database.path}); choose another id"
             ) from None
         number = added.lastrowid or 0
-        connection.executemany("INSERT INTO lines (at, line) VALUES (?, ?)", rows_of(number, 0, content))
+        connection.executemany("INSERT INTO lines (at, line) VALUES (?, ?)", rows_in(number, file, size))
         _mark(connection)
         return number
 
@@ -153,28 +158,39 @@ class Changes:
 
         The name and the content of what was moved; None where nothing was.
         """
-        with self._database.reading() as connection:
-            content = b"".join(LogReader(connection, row.number, row.size, archived=row.archived).pieces())
-        good, bad = content[: loaded.end], content[loaded.end :]
         name = _next_name(row.id, beside)
+        with spool() as file:
+            with self._database.reading() as connection:
+                reader = LogReader(connection, row.number, row.size, archived=row.archived)
+                for piece in reader.pieces():
+                    file.write(piece)
+            file.seek(loaded.end)
+            bad = file.read()
+            self._replace(row, file, loaded.end, (name, bad))
+        return (name, bad) if bad else None
+
+    def _replace(self, row: Row, file: BinaryIO, size: int, moved: tuple[str, bytes]) -> None:
+        """Put the first `size` bytes of `file` in the place of the log, and what was moved out beside it."""
 
         def rewrite(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM lines WHERE at >= ? AND at < ?", stretch(row.number))
             connection.execute("DELETE FROM packed WHERE number = ?", (row.number,))
-            connection.executemany("INSERT INTO lines (at, line) VALUES (?, ?)", rows_of(row.number, 0, good))
-            if bad:
+            file.seek(0)
+            connection.executemany(
+                "INSERT INTO lines (at, line) VALUES (?, ?)", rows_in(row.number, file, size)
+            )
+            if moved[1]:
                 connection.execute(
-                    "INSERT INTO beside (number, name, content) VALUES (?, ?, ?)", (row.number, name, bad)
+                    "INSERT INTO beside (number, name, content) VALUES (?, ?, ?)", (row.number, *moved)
                 )
             connection.execute(
                 "UPDATE sessions SET size = ?, archived = 0, resting = '', changes = changes + 1"
                 " WHERE number = ?",
-                (len(good), row.number),
+                (size, row.number),
             )
             _mark(connection)
 
-        self._database.write(rewrite, len(content))
-        return (name, bad) if bad else None
+        self._database.write(rewrite, size)
 
     def pack(self, row: Row, types: EventTypes) -> None:
         """Compress the log; its first line stays.

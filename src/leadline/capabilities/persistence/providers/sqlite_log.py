@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import sqlite3
+import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from anyio import to_thread
@@ -23,6 +25,7 @@ _BUFFER = 1 << 18
 _ROW_BYTES = 1 << 24
 """A longer line, which only a damaged log has, is kept in several rows."""
 _PART_BYTES = 1 << 20
+_IN_MEMORY = 8 << 20
 _LEVEL = 6
 _STRETCH = "FROM lines WHERE at >= ? AND at < ?"
 
@@ -43,6 +46,21 @@ def rows_of(number: int, offset: int, content: bytes) -> list[tuple[int, bytes]]
         rows.append((at + start, content[start:end]))
         start = end
     return rows
+
+
+def rows_in(number: int, file: BinaryIO, size: int) -> Iterator[tuple[int, bytes]]:
+    """The rows that keep the next `size` bytes of `file` as the log from its start on: one a line."""
+    at, rest = stretch(number)[0], size
+    while rest and (line := file.readline(min(rest, _ROW_BYTES))):
+        yield at, line
+        at, rest = at + len(line), rest - len(line)
+
+
+@contextmanager
+def spool() -> Generator[BinaryIO]:
+    """A file for a log that is on its way; on disk only where it is large."""
+    with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as file:
+        yield cast("BinaryIO", file)
 
 
 class LogReader:
