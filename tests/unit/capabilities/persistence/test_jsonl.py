@@ -675,3 +675,29 @@ async def test_what_was_moved_out_and_cannot_be_read_costs_only_itself(tmp_path:
     os.mkfifo(tmp_path / "s-1.damaged-1")
     read = await store_in(tmp_path).read("s-1")
     assert len(read) == 6
+
+
+# --- who writes --------------------------------------------------------------------------------------------
+
+
+async def test_the_note_of_a_writer_that_died_is_taken_back_and_no_other(tmp_path: Path) -> None:
+    await filled(tmp_path, "s-dead")
+    notes = tmp_path / ".writing"
+    (notes / "s-dead").touch()
+    (notes / "no id!").touch()
+    session = await store_in(tmp_path).create(header("s-live"))
+    assert set(await store_in(tmp_path).writers()) == {"s-live"}
+    assert {path.name for path in notes.iterdir()} == {"s-live", "no id!"}
+    await session.close()
+    await store_in(tmp_path).delete("s-live")
+    assert {path.name for path in notes.iterdir()} == {"no id!"}
+
+
+async def test_who_lost_a_lease_does_not_take_back_the_note_of_the_next(tmp_path: Path) -> None:
+    session = await store_in(tmp_path).create(header("s-1"))
+    (tmp_path / "s-1.lock").unlink()
+    following = await store_in(tmp_path).open("s-1")
+    await session.close()
+    assert set(await store_in(tmp_path).writers()) == {"s-1"}
+    await following.close()
+    assert await store_in(tmp_path).writers() == {}

@@ -101,8 +101,8 @@ class Lease:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             # While the lock is still held: the note of the next holder is not this one's to remove.
-            with suppress(OSError):
-                _noted(self._path).unlink(missing_ok=True)
+            if _still_there(fd, self._path) or not os.path.lexists(self._path):
+                _forget(self._path)
             os.close(fd)
 
     def _say(self, holder: Holder) -> None:
@@ -135,6 +135,27 @@ def _note(path: Path) -> None:
     with suppress(OSError):
         note.parent.mkdir(mode=0o700, exist_ok=True)
         note.touch(mode=0o600)
+
+
+def _forget(path: Path) -> None:
+    with suppress(OSError):
+        _noted(path).unlink(missing_ok=True)
+
+
+def forget_dead(path: Path) -> None:
+    """Take back the account of a holder that died, unless somebody takes the lease just now."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _still_there(fd, path):
+            _forget(path)
+    except OSError:
+        return
+    finally:
+        os.close(fd)
 
 
 def is_held(path: Path) -> bool:
