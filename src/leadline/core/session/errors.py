@@ -27,6 +27,8 @@ BlobError
 
 from __future__ import annotations
 
+from typing import cast
+
 from leadline.kernel.errors import LeadlineError
 
 
@@ -160,3 +162,12 @@ class BlobWriteFailed(BlobError):
 
 class BlobListFailed(BlobError):
     """The store cannot tell what it holds."""
+
+
+def refused_by_disk(error: BaseException) -> bool:
+    """Whether `error`, or one of those that it gathers, says that something could not be written down."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(
+            refused_by_disk(one) for one in cast("BaseExceptionGroup[BaseException]", error).exceptions
+        )
+    return isinstance(error, SessionWriteFailed | BlobWriteFailed)

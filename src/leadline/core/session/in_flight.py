@@ -1,4 +1,4 @@
-"""Which requests of a log were sent and never answered: their writer died, and they may have been billed."""
+"""Which requests of a log were sent and never answered in full, so that they may have been billed for nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Place: TypeAlias = tuple[int | None, int | None, int]
 
 
 def in_flight(session: Session) -> list[tuple[Logged, RequestSent]]:
-    """Every `request/sent` without an assistant/message or request/ended, in the order of the log."""
+    """Every `request/sent` whose writer died before it had an end, or which was cancelled; in the order of the log."""
     open_: dict[_Place, tuple[Logged, RequestSent]] = {}
     lost: list[tuple[Logged, RequestSent]] = []
     for line in session.logged:
@@ -27,9 +27,13 @@ def in_flight(session: Session) -> list[tuple[Logged, RequestSent]]:
                     open_[place] = (line, sent)
                 case AssistantSaid.TYPE:
                     said = line.as_(AssistantSaid)
+                    if said.state == "interrupted":
+                        continue
                     open_.pop((said.turn, said.step, said.attempt), None)
                 case RequestEnded.TYPE:
                     ended = line.as_(RequestEnded)
+                    if ended.state == "cancelled":
+                        continue
                     open_.pop((ended.turn, ended.step, ended.attempt), None)
                 case _:
                     pass

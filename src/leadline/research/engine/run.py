@@ -11,6 +11,7 @@ from leadline.capabilities.corpus.seam import Corpus
 from leadline.core.agent.agent import Agent
 from leadline.core.session.errors import SessionError
 from leadline.core.session.events import Event
+from leadline.core.tools.admission import described
 from leadline.core.tools.fence import derived_token
 from leadline.kernel.context import Context
 from leadline.research.engine.children import Children
@@ -127,7 +128,7 @@ class ResearchRun:
                 outcome = await self._parts.method.run(self)
         except Exception as defect:  # noqa: BLE001 - a method that breaks ends its run, with what was found; reported
             self._ctx.report(defect, f"run {self.id}")
-            outcome = MethodResult(status="failed", error=f"{type(defect).__name__}: {defect}")
+            outcome = MethodResult(status="failed", error=described(defect))
         finally:
             self._settle(outcome)
             with anyio.CancelScope(shield=True):

@@ -47,8 +47,7 @@ def asked_by(session: Session) -> tuple[set[str], set[str]]:
             sent[request.turn, request.step] = request.idempotency_key
         elif line.type == AssistantSaid.TYPE:
             said = line.as_(AssistantSaid)
-            key = sent.pop((said.turn, said.step), None)
-            if key is not None:
+            if said.state != "interrupted" and (key := sent.pop((said.turn, said.step), None)) is not None:
                 answered.add(key)
     return answered, set(sent.values()) - answered
 
