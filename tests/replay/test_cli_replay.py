@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.composition.cli import QUESTION, Command, provider
+from tests.composition.cli import QUESTION, Command, provider, run_id, started, until
 from tests.composition.conftest import FakeResearcher, command
+from tests.composition.test_resume import STALL, Once, at, served
 
 __all__ = ["command"]
 
@@ -121,3 +123,21 @@ def test_a_key_that_is_not_in_the_environment_any_more_stops_no_replay(
     )
     done = command("replay", run)
     assert (done.code, done.err) == (0, ""), done.out
+
+
+def test_a_signal_ends_a_what_if_as_any_run_and_what_it_found_is_kept(command: Command, run: str) -> None:
+    with served(Once(5, STALL)) as server:
+        process = started("replay", run, *at(server))
+        new = run_id(until(process, "u1.e1 from"))
+        while len(server.requests) < 5:
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert process.returncode == 130
+    assert "leadline: cancelled: stopped by SIGINT" in err
+    assert f"What was found: leadline show {new} --report" in err
+    assert out == ""
+    assert command("show", new, "--report").code == 0
+    assert [one["status"] for one in command("runs", "list", "--json").json if one["id"] == new] == [
+        "cancelled"
+    ]

@@ -165,9 +165,11 @@ async def test_a_run_that_was_cancelled_ends_where_it_was_cancelled(
         await run.dispose()
     async with Leadline() as app:
         replayed = await app.replay(result.id)
+        stricter = await app.replay(result.id, checks=["provenance"])
     assert (result.status, result.error) == ("cancelled", "enough")
     assert result.report
     assert replayed.same, "\n".join(told(replayed))
+    assert (stricter.result.status, stricter.result.error) == ("cancelled", "enough")
 
 
 async def test_a_run_that_was_taken_up_after_its_cancellation_is_replayed_in_one_go(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import anyio
 import msgspec
 
 from leadline.apps.cli.exits import Exit, refusing
+from leadline.apps.cli.progress import Progress, open_progress
 from leadline.apps.cli.running import booted, run_stoppable
 from leadline.apps.cli.stopping import Stop
 from leadline.apps.cli.streams import document, say, visible
@@ -15,6 +17,8 @@ from leadline.apps.sdk.app import Leadline
 from leadline.apps.sdk.composition import Options
 from leadline.apps.sdk.replaying import replay
 from leadline.core.llm.request import ModelRef
+from leadline.kernel.errors import LeadlineError
+from leadline.research.engine.run import ResearchRun
 from leadline.research.replay.player import AskedRequest, UnaskedRequest
 from leadline.research.replay.replay import Replayed, WhatIf
 from leadline.research.replay.told import told
@@ -55,7 +59,7 @@ def run_replay(command: ReplayCommand) -> Exit:
         document(msgspec.json.encode(_plain(done)))
     elif done.run is None:
         document(visible("\n".join(told(done))))
-    elif done.result.report:
+    elif done.result.status in ("completed", "partial"):
         document(done.result.report)
     return _ending(done)
 
@@ -71,15 +75,51 @@ async def _replay(command: ReplayCommand, what_if: WhatIf, stop: Stop) -> Replay
     async with booted(Leadline(profile="base")) as app:
         with refusing():
             run_id = await app.sessions.resolve(command.id)
-            return await replay(app.ctx, options, run_id, what_if)
+        with open_progress() as progress:
+            return await _followed(app, options, run_id, what_if, progress, stop)
+
+
+async def _followed(
+    app: Leadline, options: Options, run_id: str, what_if: WhatIf, progress: Progress, stop: Stop
+) -> Replayed:
+    """The outcome; a new run is shown as it goes on, and a signal ends it as any other."""
+    done: list[Replayed] = []
+    refused: list[LeadlineError] = []
+    async with anyio.create_task_group() as tasks:
+
+        def started(run: ResearchRun) -> None:
+            stop.gently(run.cancel)
+            if what_if.differs:
+                tasks.start_soon(_show, run, progress)
+
+        try:
+            done.append(await replay(app.ctx, options, run_id, what_if, started))
+        except LeadlineError as error:
+            refused.append(error)
+    if refused:
+        with refusing():
+            raise refused[0]
+    return done[0]
+
+
+async def _show(run: ResearchRun, progress: Progress) -> None:
+    async for fact in run.events():
+        progress.fact(fact)
 
 
 def _ending(done: Replayed) -> Exit:
+    if done.result.status == "cancelled" and done.recorded.status != "cancelled":
+        say(f"leadline: cancelled: {done.result.error}")
+        if done.run is not None and done.result.report:
+            say(f"What was found: leadline show {done.run} --report")
+        return Exit.CANCELLED
     if done.run is None:
         return Exit.DONE if done.same else Exit.FAILED
     result = done.result
     if result.status != "completed":
         say(f"leadline: {result.status}: {result.error or 'see the notes in the report'}")
+    if result.status == "failed" and result.report:
+        say(f"What was found: leadline show {done.run} --report")
     say(f"What if: run {done.run} over the sources of run {done.id}; {_changed(done)}")
     return Exit.FAILED if result.status == "failed" else Exit.DONE
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,10 +20,17 @@ from leadline.kernel.loader.patch import all_rows
 from leadline.kernel.loader.reconcile import boot
 
 if TYPE_CHECKING:
+    from leadline.research.engine.run import ResearchRun
     from leadline.research.replay.replay import RecordedRun, Replayed, WhatIf
 
 
-async def replay(ctx: Context, options: Options, run_id: str, what_if: WhatIf) -> Replayed:
+async def replay(
+    ctx: Context,
+    options: Options,
+    run_id: str,
+    what_if: WhatIf,
+    started: Callable[[ResearchRun], None] | None = None,
+) -> Replayed:
     """Replay the run of that id.
 
     Args:
@@ -31,6 +38,7 @@ async def replay(ctx: Context, options: Options, run_id: str, what_if: WhatIf) -
         options: what the replay is composed of.
         run_id: the run.
         what_if: what is to be different.
+        started: told the live run, to follow or cancel it.
 
     Raises:
         SessionNotFound, NotARun, NotReplayable, SourcesLost: the run cannot be replayed.
@@ -41,7 +49,7 @@ async def replay(ctx: Context, options: Options, run_id: str, what_if: WhatIf) -
 
     recorded = await load_recorded_run(ctx.get(SessionStore), ctx.get(Blobs), run_id)
     async with _composition(options, recorded, what_if) as inner:
-        return await replay_run(inner, recorded, what_if)
+        return await replay_run(inner, recorded, what_if, started=started)
 
 
 @asynccontextmanager

@@ -38,7 +38,7 @@ from leadline.research.stored import StoredRun, load_run
 from leadline.research.verify.registry import Checks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from leadline.capabilities.corpus.seam import CorpusDocument
     from leadline.core.session.store import SessionStore
@@ -84,6 +84,11 @@ class WhatIf:
     def differs(self) -> bool:
         """Whether anything is to be different: then a new run is made, else the old one is proved."""
         return self.model is not None or self.method is not None or bool(self.checks)
+
+    @property
+    def plays(self) -> bool:
+        """Whether all answers are recorded ones."""
+        return self.model is None and self.method is None
 
     def live(self) -> Live:
         """Which requests may leave."""
@@ -192,8 +197,14 @@ class Replayed:
         return self.same_report and not self.differing and not self.unasked
 
 
-async def replay_run(ctx: Context, recorded: RecordedRun, what_if: WhatIf | None = None) -> Replayed:
-    """Run it again in a composition that has no other run, and compare.
+async def replay_run(
+    ctx: Context,
+    recorded: RecordedRun,
+    what_if: WhatIf | None = None,
+    *,
+    started: Callable[[ResearchRun], None] | None = None,
+) -> Replayed:
+    """Run it again in a composition that has no other run, and compare. `started` is told the live run.
 
     Nothing leaves the machine unless `what_if` names a model or a method: a request without a recorded answer fails.
 
@@ -205,7 +216,7 @@ async def replay_run(ctx: Context, recorded: RecordedRun, what_if: WhatIf | None
     if what_if.model is not None:
         ctx.get(Models).resolve(what_if.model)  # before the player answers for every provider
     clock = ctx.get(Clock)
-    cancelled = recorded.stored.ledger.status == "cancelled" and not what_if.differs
+    cancelled = recorded.stored.ledger.status == "cancelled" and what_if.plays
     player = Player(
         ctx.get(Agents),
         recorded.recording,
@@ -222,7 +233,10 @@ async def replay_run(ctx: Context, recorded: RecordedRun, what_if: WhatIf | None
         seed=None if what_if.differs else recorded.recording.id,
         of=recorded.recording.id if what_if.differs else None,
     )
-    result = await _driven(ctx, recorded, player, what_if, execution, cancelled=cancelled)
+    run = await ctx.get(ResearchEngine).start(recorded.request(what_if), execution)
+    if started is not None:
+        started(run)
+    result = await _seen_through(ctx, run, player, recorded.stored if cancelled else None)
     return Replayed(
         id=recorded.recording.id,
         run=result.id if what_if.differs else None,
@@ -233,24 +247,16 @@ async def replay_run(ctx: Context, recorded: RecordedRun, what_if: WhatIf | None
     )
 
 
-async def _driven(
-    ctx: Context,
-    recorded: RecordedRun,
-    player: Player,
-    what_if: WhatIf,
-    execution: Execution,
-    *,
-    cancelled: bool,
+async def _seen_through(
+    ctx: Context, run: ResearchRun, player: Player, cancelled: StoredRun | None
 ) -> ResearchResult:
-    engine = ctx.get(ResearchEngine)
-    run = await engine.start(recorded.request(what_if), execution)
-    ended = recorded.stored.ledger.ended
-    reason = (ended.error if ended else None) or "cancelled"
+    """The result, once all of the run is gone; where the recorded one was `cancelled`, so is this."""
+    ended = cancelled.ledger.ended if cancelled is not None else None
     async with AsyncExitStack() as unwind:
-        unwind.push_async_callback(engine.dispose, run)
+        unwind.push_async_callback(ctx.get(ResearchEngine).dispose, run)
         async with anyio.create_task_group() as tasks:
-            if cancelled:
-                tasks.start_soon(_cut_short, ctx.get(Clock), run, player, reason)
+            if ended is not None:
+                tasks.start_soon(_cut_short, ctx.get(Clock), run, player, ended.error or "cancelled")
             await run.result()
             tasks.cancel_scope.cancel()
         return await run.result()
