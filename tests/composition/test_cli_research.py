@@ -222,3 +222,16 @@ def test_a_report_that_cannot_be_written_at_the_end_is_not_lost(
     assert command("export", again, bundle).code == 0
     assert command("verify", bundle).code == 0
     assert HOTEL in command("show", again, "--report").out.decode()
+
+
+def test_a_bundle_proves_the_whole_chain_of_its_log_and_shows_no_path(
+    command: Command, corpus: Path, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "run.leadline"
+    command("research", QUESTION, "--corpus", corpus, "--bundle", bundle)
+    with zipfile.ZipFile(bundle) as archive:
+        lines = archive.read("ledger.jsonl").splitlines()
+    assert [json.loads(line)["seq"] for line in lines] == list(range(len(lines)))
+    assert sum("omitted" in json.loads(line) for line in lines) == 1
+    assert str(corpus).encode() not in b"".join(lines)
+    assert command("verify", bundle).code == 0

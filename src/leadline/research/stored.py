@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from leadline.core.session.blobs import Blobs
-from leadline.core.session.codec import Logged, recompose
-from leadline.core.session.errors import BlobDamaged, BlobMissing, EventUndecodable
-from leadline.core.session.events import Event
+from leadline.core.session.errors import BlobDamaged, BlobMissing
 from leadline.core.session.log import Session
 from leadline.core.session.store import SessionStore
 from leadline.kernel.errors import LeadlineError
+from leadline.research.bundle.ledger_lines import bundled
 from leadline.research.bundle.write import named_snapshots, write_bundle
-from leadline.research.events import RESEARCH_EVENTS, Drafted, RunUsage
+from leadline.research.events import Drafted, RunUsage
+from leadline.research.evidence.record import facts_of
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.report.build import build_result, result_of
 from leadline.research.report.evidence_list import evidence_list
 from leadline.research.report.result import ResearchResult
 from leadline.research.verify.judge import judge
 from leadline.version import __version__
-
-_TYPES = {kind.TYPE: kind for kind in RESEARCH_EVENTS}
 
 
 class NotARun(LeadlineError):
@@ -42,7 +40,7 @@ class StoredRun:
     id: str
     ledger: Ledger
     lines: tuple[bytes, ...]
-    """The `research/*` lines of the log, as logged."""
+    """The log as a bundle has it: facts of the run as logged, of other lines the hash."""
     texts: Mapping[str, str] = field(repr=False)
     """Snapshot texts by sha256; those that the blob store has lost are absent."""
 
@@ -96,18 +94,8 @@ async def load_run(store: SessionStore, blobs: Blobs, run_id: str) -> StoredRun:
     session = await store.read(run_id)
     if session.header.kind != "research":
         raise NotARun(session)
-    logged = [line for line in session.logged if line.type in _TYPES]
-    ledger = Ledger.of(_events(logged))
-    lines = tuple(recompose(line, line.seq, line.prev)[0] for line in logged)
-    return StoredRun(session.id, ledger, lines, _texts(ledger, blobs))
-
-
-def _events(logged: Sequence[Logged]) -> Iterator[Event]:
-    for line in logged:
-        try:
-            yield line.as_(_TYPES[line.type])
-        except EventUndecodable:
-            continue
+    ledger = Ledger.of(facts_of(session))
+    return StoredRun(session.id, ledger, tuple(bundled(session.logged)), _texts(ledger, blobs))
 
 
 def _texts(ledger: Ledger, blobs: Blobs) -> dict[str, str]:

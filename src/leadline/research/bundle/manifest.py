@@ -8,7 +8,11 @@ from collections.abc import Mapping
 import msgspec
 
 FORMAT = "leadline-bundle"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""The format that is written: its ledger is the whole chain of the run's log."""
+
+READ_VERSIONS = (1, 2)
+"""Formats that are re-checked. In 1, lines of the log that are no facts of the run were left out without a trace."""
 
 MANIFEST = "manifest.json"
 REPORT_MD = "report.md"

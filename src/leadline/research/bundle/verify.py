@@ -17,6 +17,7 @@ from leadline.research.bundle.manifest import (
     FORMAT_VERSION,
     LEDGER,
     MANIFEST,
+    READ_VERSIONS,
     REPORT_HTML,
     REPORT_MD,
     RESULT,
@@ -88,9 +89,9 @@ def verify_bundle(path: Path, expect: str | None = None) -> Verification:
     if manifest.format != FORMAT:
         raise NotABundle(path, f"its manifest is of the format {manifest.format!r}")
     problems.extend(_manifest_problems(manifest, members))
-    if manifest.version != FORMAT_VERSION:
+    if manifest.version not in READ_VERSIONS:
         problems.append(
-            f"it is in bundle format {manifest.version}; this program re-checks format {FORMAT_VERSION} only, so that "
+            f"it is in bundle format {manifest.version}; this program re-checks formats up to {FORMAT_VERSION}, so that "
             f"nothing beyond the hashes was checked. Verify it with {_other_version(manifest.version)} Leadline."
         )
         return Verification(digest, tuple(problems), manifest.run, manifest.status)
@@ -118,7 +119,7 @@ def _manifest_problems(manifest: Manifest, members: Mapping[str, bytes]) -> list
     ]
     if root_of(manifest.members) != manifest.root:
         problems.append("the root hash of the manifest does not follow from its members")
-    if manifest.version == FORMAT_VERSION and manifest.to_json() != members[MANIFEST]:
+    if manifest.version in READ_VERSIONS and manifest.to_json() != members[MANIFEST]:
         problems.append("the manifest is not in its own form")
     return problems
 
@@ -129,7 +130,7 @@ class _Content:
     def __init__(self, manifest: Manifest, members: Mapping[str, bytes]) -> None:
         self.manifest = manifest
         self.members = members
-        events, self._line_problems = read_events(members.get(LEDGER, b""))
+        events, self._line_problems = read_events(members.get(LEDGER, b""), whole=manifest.version > 1)
         self.ledger = Ledger.of(events)
         self.texts: dict[str, str] = {}
         self._text_problems: list[str] = []

@@ -32,7 +32,7 @@ def write_bundle(path: Path, lines: Iterable[bytes], texts: Mapping[str, str], *
 
     Args:
         path: where to; replaced as a whole or not at all.
-        lines: the `research/*` lines of the run's log, as logged.
+        lines: those of the run's log, as `ledger_lines.bundled` gives them.
         texts: snapshot texts by sha256; those that the ledger names go into the bundle.
         tool_version: version of this program.
 

@@ -12,18 +12,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from leadline.core.session.codec import Header
 from leadline.research.bundle.archive import BundleTooLarge, NotABundle, is_safe_name, pack
+from leadline.research.bundle.ledger_lines import bundled
 from leadline.research.bundle.manifest import MANIFEST, Manifest, root_of, table_of
 from leadline.research.bundle.verify import Verification, verify_bundle
 from leadline.research.bundle.write import bundle_members, write_bundle
+from leadline.research.engine.interrupted import Placed
 from leadline.research.events import Leaf, QuoteRecorded, VerdictGiven
 from leadline.research.report.build import ResultNotEnded
 from leadline.research.report.evidence_list import evidence_list
+from leadline.testing.sessions import MemorySessions
 
 Maker = Callable[..., Any]
 
@@ -343,6 +348,41 @@ def test_a_broken_hash_chain_is_noticed(bundle: Path) -> None:
     assert not verify_bundle(_repacked(bundle, {**members, "ledger.jsonl": b"\n".join(lines)})).ok
 
 
+def test_a_line_that_was_taken_out_is_noticed_at_its_place(bundle: Path) -> None:
+    members = _members(bundle)
+    lines = members["ledger.jsonl"].split(b"\n")
+    del lines[3]
+    problems = verify_bundle(_repacked(bundle, {**members, "ledger.jsonl": b"\n".join(lines)})).problems
+    assert "ledger line 4: it is event 4, where event 3 was expected" in problems
+
+
+def test_a_bundle_of_the_first_format_is_still_verified(bundle: Path) -> None:
+    found = verify_bundle(_repacked(bundle, _members(bundle), version=1))
+    assert found.ok, found.problems
+
+
+def test_a_line_that_stays_at_home_holds_the_chain_together(pump: Any, tmp_path: Path) -> None:
+    home = MemorySessions()
+    path, events = tmp_path / "run", pump.events
+
+    async def logged() -> list[bytes]:
+        session = await home.create(Header(id="s-1", kind="research", created=0.0))
+        session.append_all([Placed(corpus=("/home/ann",)), *events])
+        return list(bundled(session.logged))
+
+    lines = anyio.run(logged)
+    write_bundle(path, lines, pump.texts, tool_version="1")
+    assert verify_bundle(path).ok
+    assert b"/home/ann" not in b"".join(lines)
+    write_bundle(
+        path,
+        [lines[0].replace(b'"omitted":"', b'"omitted":"0')[:-1], *lines[1:]],
+        pump.texts,
+        tool_version="1",
+    )
+    assert not verify_bundle(path).ok
+
+
 def test_a_verdict_of_a_person_is_shown_as_recorded(pump: Any, tmp_path: Path) -> None:
     ended = pump.events.pop()
     pump.events.append(VerdictGiven(sentence=2, verdict="supported", reason="read it", by="person:ann"))
@@ -354,7 +394,7 @@ def test_a_verdict_of_a_person_is_shown_as_recorded(pump: Any, tmp_path: Path) -
     assert found.counts["supported"] == 3
 
 
-@pytest.mark.parametrize("change", [{"version": 2}, {"checks_version": "2"}])
+@pytest.mark.parametrize("change", [{"version": 3}, {"checks_version": "2"}])
 def test_what_a_newer_program_wrote_is_said_to_be_unchecked(bundle: Path, change: dict[str, Any]) -> None:
     problems = verify_bundle(_repacked(bundle, _members(bundle), **change)).problems
     assert any("this program" in one for one in problems)
