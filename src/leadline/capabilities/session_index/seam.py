@@ -89,7 +89,7 @@ class ListQuery:
     max_cost: float | None = None
     """Sessions whose cost is not known have none that could be compared."""
     text: str | None = None
-    """Words that `search` would find in it."""
+    """Words of which all stand together somewhere in it or in a child of it."""
     parent: str | None = None
     """Only what was made for or forked from this session."""
     roots_only: bool = True

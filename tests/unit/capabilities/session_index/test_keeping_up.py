@@ -55,6 +55,7 @@ async def test_only_what_is_new_in_a_log_is_read(library: Library) -> None:
         assert (await index.search("anchor")).items[0].summary.id == "s-1"
 
 
+@pytest.mark.case("S19")
 async def test_a_list_reads_the_logs_that_it_shows(library: Library) -> None:
     for number in range(6):
         await library.add(f"s-{number}", turn(1, "anchor"))
