@@ -7,7 +7,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Callable
-from hashlib import shake_256
+from hashlib import sha256, shake_256
 from pathlib import Path
 
 import anyio
@@ -169,6 +169,19 @@ async def test_a_database_of_any_older_version_is_brought_up_to_date(path: Path,
     assert asks(path, "PRAGMA user_version") == [(VERSION,)]
     await store.close()
     assert len(await store_in(path).read("s-1")) == 6
+
+
+def test_a_released_version_of_the_schema_is_never_changed() -> None:
+    """A change goes into a version of its own, behind the last; only its digest is added here."""
+    found = [
+        sha256("\n".join(" ".join(one.split()) for one in many).encode()).hexdigest() for many in MIGRATIONS
+    ]
+    assert [digest[:16] for digest in found] == [
+        "300c0cbdf5b079c1",
+        "d97ae9760b939cdb",
+        "bbdcee4ad589eecd",
+        "9afe0b3ea204ba67",
+    ]
 
 
 async def test_several_may_bring_it_up_to_date_at_once(path: Path) -> None:
@@ -394,6 +407,56 @@ async def test_a_row_that_is_missing_is_told(path: Path, gone: int) -> None:
     await again.close()
     assert not [one for one in (await store.read("s-1")).problems if "moved" not in one.reason]
     await store.close()
+
+
+async def left_open(path: Path, *texts: str) -> Path:
+    """A database as a process leaves it that dies: with a write-ahead log of a commit for each text."""
+    store = store_in(path)
+    session = await store.create(header())
+    for text in texts:
+        session.append(Noted(text=text))
+    dead = path.parent / "dead" / path.name
+    copy_to(path, dead.parent)
+    await store.close()
+    return dead
+
+
+def copy_to(path: Path, folder: Path) -> None:
+    folder.mkdir()
+    for name in (path.name, f"{path.name}-wal"):
+        (folder / name).write_bytes(path.with_name(name).read_bytes())
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6])
+async def test_damage_in_a_write_ahead_log_is_told_and_a_copy_is_kept(path: Path, share: float) -> None:
+    dead = await left_open(path, *map(str, range(30)))
+    log = dead.with_name(f"{dead.name}-wal")
+    overwrite(log, int(size_of(log) * share), b"\xff" * 40)
+    damaged = content_of(log)
+    store = store_in(dead)
+    session = await store.read("s-1")
+    assert 0 < len(session) < 28
+    (told,) = [str(problem) for problem in session.problems]
+    assert "write-ahead log was damaged" in told and f"{dead.name}.damaged-1" in told
+    assert content_of(dead.with_name(f"{dead.name}.damaged-1")) == damaged
+    again = await store.open("s-1")
+    again.append(Noted(text="on"))
+    await store.close()
+    assert "damaged-1" in str((await store_in(dead).read("s-1")).problems[0]), "it is told for good"
+
+
+async def test_a_commit_that_a_process_died_in_is_no_damage(path: Path) -> None:
+    dead = await left_open(path, *map(str, range(10)))
+    log = dead.with_name(f"{dead.name}-wal")
+    for cut in (1, 100, 4000, 4200, 8300):
+        whole = content_of(log)
+        os.truncate(log, len(whole) - cut)
+        store = store_in(dead)
+        read = await store.read("s-1")
+        assert not read.problems and len(read) >= 8
+        store.database._forget()
+        restore(log, whole)
+    assert not [*dead.parent.glob("*.damaged-*")]
 
 
 @settings(max_examples=60, deadline=None)

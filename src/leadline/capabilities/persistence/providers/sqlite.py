@@ -71,8 +71,8 @@ class SqliteSessions(SessionStore):
     ) -> None:
         """`table` gives the table of mounts by which the journal of the database is chosen."""
         super().__init__()
-        self._database = Database(path, table)
         self._writers = Writers(path.with_name(path.name + "-writers"))
+        self._database = Database(path, table, self._writers.others)
         self._changes = Changes(self._database, self._writers, clock)
         self._clock = clock
         self._types = types
@@ -179,7 +179,7 @@ class SqliteSessions(SessionStore):
         reader = LogReader(connection, row.number, row.size, archived=row.archived)
         with reader.file() as file:
             loaded = load(file, InSpool(self._database.path.parent))
-        loaded.problems.extend(Problem(0, one) for one in reader.problems)
+        loaded.problems.extend(Problem(0, one) for one in (*reader.problems, row.told) if one)
         return reader, loaded
 
     def _load_what_is_left(self, session_id: str, error: DatabaseUnusable) -> Loaded:

@@ -28,6 +28,7 @@ from leadline.capabilities.persistence.providers.sqlite_schema import (
     migrate,
     version_of,
 )
+from leadline.capabilities.persistence.providers.sqlite_wal import commits, keep_copy
 from leadline.capabilities.persistence.providers.syncing import sync_place
 from leadline.core.session.errors import SessionUnreadable, SessionWriteFailed, StaleLease
 
@@ -82,10 +83,16 @@ class DatabaseUnusable(SessionUnreadable):
 class Database:
     """One database file, opened when it is first needed."""
 
-    def __init__(self, path: Path, table: Callable[[], str] = mounts) -> None:
-        """`table` gives the table of mounts by which the journal is chosen."""
+    def __init__(
+        self,
+        path: Path,
+        table: Callable[[], str] = mounts,
+        shared: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`table` gives the table of mounts by which the journal is chosen; `shared` tells whether somebody else writes."""
         self.path = path
         self._table = table
+        self._shared = shared
         self._journal: Journal | None = None
         self._read_only = False
         self._preparing = threading.Lock()
@@ -228,11 +235,34 @@ class Database:
             raise DatabaseUnusable(
                 self.path, f"{error.strerror or error}; choose another directory"
             ) from error
+        log = self._beside("-wal")
+        ends = [] if self._read_only or self._shared() else commits(log)
         connection = self._connected_at_last(journal)
         found = self.path.stat()
         self._identity = (found.st_dev, found.st_ino)
         self._journal = self._mode_of(connection)
+        if ends and self._journal == "wal":
+            try:
+                self._check_log(connection, log, ends)
+            except (OSError, *ENGINE_ERRORS):
+                pass  # it is read all the same; what cannot be told is told by the chains of the sessions
         return connection
+
+    def _check_log(self, connection: sqlite3.Connection, log: Path, ends: list[int]) -> None:
+        """Keep a copy of a damaged write-ahead log, and tell of it with the sessions that it may have cost something."""
+        _, sound, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        lost = [number for number in ends if number > sound]
+        if len(lost) < 2:
+            return
+        kept = keep_copy(log, self.path)
+        connection.execute(
+            "UPDATE sessions SET told = ?, changes = changes + 1"
+            " WHERE writer IS NOT NULL OR modified = (SELECT max(modified) FROM sessions)",
+            (
+                f"the last {len(lost)} changes of the database were lost, as its write-ahead log was damaged; "
+                f"they may have been to this session; a copy of it is {kept}",
+            ),
+        )
 
     def _connected_at_last(self, journal: Journal) -> sqlite3.Connection:
         # Of two that make the database at once the engine refuses one without waiting.

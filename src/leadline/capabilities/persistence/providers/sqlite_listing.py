@@ -20,7 +20,7 @@ from leadline.core.session.store import SessionEntry, SessionStatus
 _COLUMNS = """
     SELECT number, id, size, modified, epoch, taken, archived, resting,
            (SELECT sum(length(content)) FROM packed WHERE packed.number = sessions.number),
-           writer, host, pid, boot, born, heartbeat, line
+           told, writer, host, pid, boot, born, heartbeat, line
     FROM sessions LEFT JOIN writers ON token = writer LEFT JOIN lines ON at = number << 40
 """
 
@@ -47,6 +47,8 @@ class Row:
     """The status when it was archived."""
     packed: int | None = None
     """Bytes that it takes as an archive; None where it is none."""
+    told: str = ""
+    """What is told of it wherever it is shown."""
     writer: str | None = None
     last: Holder | None = None
     """Who has it, or had it and died."""
@@ -93,7 +95,9 @@ def every(connection: sqlite3.Connection, *, held: bool = False) -> list[Row]:
 
 
 def _row(found: tuple[object, ...]) -> Row:
-    number, session_id, size, modified, epoch, taken, archived, resting, packed, writer, *who, line = found
+    number, session_id, size, modified, epoch, taken, archived, resting, packed, told, writer, *who, line = (
+        found
+    )
     host, pid, boot, born, heartbeat = who
     last = None
     if host is not None:
@@ -116,6 +120,7 @@ def _row(found: tuple[object, ...]) -> Row:
         archived=bool(archived),
         resting=str(resting),
         packed=_int(packed) if archived else None,
+        told=str(told),
         writer=None if writer is None else str(writer),
         last=last,
     )

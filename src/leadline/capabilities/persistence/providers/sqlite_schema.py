@@ -70,6 +70,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (number, part)
         )""",
     ),
+    ("ALTER TABLE sessions ADD COLUMN told TEXT NOT NULL DEFAULT ''",),
 )
 """What makes each version out of the one before it; the first makes an empty database version 1."""
 

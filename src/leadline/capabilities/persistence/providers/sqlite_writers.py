@@ -36,6 +36,13 @@ class Writers:
         """The token of this process; empty while it has none."""
         return self._token
 
+    def others(self) -> bool:
+        """Whether another process of this machine has sessions open."""
+        try:
+            return any(path.name != self._token and is_held(path) for path in self._folder.iterdir())
+        except OSError:
+            return False
+
     def enter(self) -> str:
         """The token of this process, which others see alive from now on. Idempotent.
 
