@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
-from leadline.capabilities.retention.seam import ExportRefused, ImportRefused
+from leadline.capabilities.retention.seam import CollectRefused, ExportRefused, ImportRefused
 from leadline.core.session.blobs import sha256_hex
 from leadline.core.session.errors import BlobWriteFailed, SessionWriteFailed
+from leadline.core.session.log import Session
 
 from .conftest import DAY, Opener, Place
 
@@ -222,3 +224,53 @@ async def test_an_export_for_which_there_is_no_room_leaves_nothing(
     with pytest.raises(ExportRefused, match="at most 2000 bytes"):
         await place.retention.export("r", tmp_path / "file")
     assert names_in(tmp_path) == {"here"}
+
+
+async def test_an_import_and_a_collection_take_turns(
+    opened: Opener, exported: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an import has stored is named by nothing until its sessions are there."""
+    async with opened("there") as there, opened("there") as other:
+        add_raw = there.store.add_raw
+        refused: list[str] = []
+
+        async def collecting(*args: object, **named: object) -> object:
+            try:
+                await other.retention.collect(grace_s=0)
+            except CollectRefused as error:
+                refused.append(str(error))
+            return await add_raw(*args, **named)  # type: ignore[arg-type]
+
+        async def no_time(seconds: float) -> None:
+            await anyio.lowlevel.checkpoint()
+
+        monkeypatch.setattr(there.store, "add_raw", collecting)
+        monkeypatch.setattr(other.clock, "sleep", no_time)
+        report = await there.retention.import_(exported)
+        assert len(refused) == len(report.added) == 4 and "import is under way" in refused[0]
+        assert (await other.retention.collect(grace_s=0)).blobs == ()
+
+
+async def test_what_could_not_be_taken_back_is_taken_back_later(
+    opened: Opener, exported: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened("there") as there, opened("there") as other:
+        add_raw = there.store.add_raw
+        held: list[Session] = []
+
+        async def holding(*args: object, **named: object) -> object:
+            if held:
+                raise SessionWriteFailed("r", "no space left on device", "free space")
+            entry = await add_raw(*args, **named)  # type: ignore[arg-type]
+            held.append(await other.store.open(entry.id))
+            return entry
+
+        with monkeypatch.context() as patch:
+            patch.setattr(there.store, "add_raw", holding)
+            with pytest.raises(SessionWriteFailed) as caught:
+                await there.retention.import_(exported)
+        assert "could not be taken back" in caught.value.__notes__[0]
+        await held[0].close()
+        assert await there.ids() == {held[0].id}
+        await there.retention.collect()
+        assert await there.ids() == set()

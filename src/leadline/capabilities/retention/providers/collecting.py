@@ -13,8 +13,9 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
-from anyio import to_thread
+from anyio import CapacityLimiter, create_task_group, to_thread
 
 from leadline.capabilities.retention.providers import files
 from leadline.capabilities.retention.providers.family import raw
@@ -31,6 +32,11 @@ _ROUNDS = 8
 """How often logs that changed meanwhile are read again; a live writer changes its own for ever."""
 
 _BATCH = 64
+_AT_ONCE = 8
+"""Logs that are read at the same time."""
+
+_LONG = 1 << 18
+"""Bytes from which looking through them is left to a worker thread."""
 
 
 @dataclass
@@ -47,7 +53,21 @@ class Collection:
 
     async def run(self, grace_s: float, stale_index_s: float) -> CollectReport:
         """Mark and sweep; errors as `Retention.collect`."""
-        await self._finish_imports()
+        # What an import stores is named by nothing until its sessions are there: the two take turns.
+        async with one_at_a_time(self.home, self.clock, wait=not self.dry_run) as mine:
+            if not mine and not self.dry_run:
+                raise CollectRefused(
+                    "nothing was removed: an import is under way; try again when it is through"
+                )
+            if mine:
+                await self._finish_imports()
+            return await self._collected(grace_s, stale_index_s)
+
+    async def _finish_imports(self) -> None:
+        for session_id in await take_back_unfinished(self.store, self.home, dry_run=self.dry_run):
+            self._notes.append(f"session {session_id} came from an import that was cut off")
+
+    async def _collected(self, grace_s: float, stale_index_s: float) -> CollectReport:
         now = self.clock.now()
         indexes, freed = await to_thread.run_sync(self._indexes, now - stale_index_s)
         stored = await to_thread.run_sync(self._stored)
@@ -66,12 +86,6 @@ class Collection:
             notes=tuple(self._notes),
             dry_run=self.dry_run,
         )
-
-    async def _finish_imports(self) -> None:
-        async with one_at_a_time(self.home, self.clock, wait=False) as mine:
-            if mine:
-                for session_id in await take_back_unfinished(self.store, self.home, dry_run=self.dry_run):
-                    self._notes.append(f"session {session_id} came from an import that was cut off")
 
     def _stored(self) -> dict[str, StoredBlob]:
         try:
@@ -96,7 +110,7 @@ class Collection:
             if round_ and not changed:
                 break
             stamps = {one.id: now.get(one.id, "") for one in entries}
-            unread = {one.path for one in changed if not await self._look_into(one, names)}
+            unread = await self._look_into_all(changed, names, first=round_ == 0)
             if round_ == 0:
                 passed_over |= {one.path for one in entries if one.path} - unread
                 await self._look_at_rest(names, passed_over)
@@ -108,13 +122,39 @@ class Collection:
         except SessionError as error:
             raise CollectRefused(f"nothing was removed: {error}") from error
 
-    async def _look_into(self, entry: SessionEntry, names: BlobNames) -> bool:
+    async def _look_into_all(
+        self, entries: Iterable[SessionEntry], names: BlobNames, *, first: bool
+    ) -> set[str]:
+        """Look through logs and what stands beside them; the paths of those that are not there."""
+        unread: set[str] = set()
+        turn = CapacityLimiter(_AT_ONCE)
+
+        async def look(entry: SessionEntry) -> None:
+            async with turn:
+                if not await self._look_into(entry, names.another(), first=first):
+                    unread.add(entry.path)
+
+        try:
+            async with create_task_group() as group:
+                for one in entries:
+                    group.start_soon(look, one)
+        except ExceptionGroup as failures:
+            raise _first(failures) from failures
+        return unread
+
+    async def _look_into(self, entry: SessionEntry, names: BlobNames, *, first: bool) -> bool:
         """Look through a log and what stands beside it; whether it is there."""
+        path = Path(entry.path)
+        # A log in a file of its own below home: what stands beside it is looked through with all files there.
+        alone = first and path.name.startswith(entry.id) and path.is_relative_to(self.home.path)
         try:
             async with raw(self.store, entry.id) as chunks:
                 async for chunk in chunks:
-                    await to_thread.run_sync(names.feed, chunk)
-            for moved in (await self.store.beside(entry.id)).values():
+                    if len(chunk) > _LONG:
+                        await to_thread.run_sync(names.feed, chunk)
+                    else:
+                        names.feed(chunk)
+            for moved in () if alone else (await self.store.beside(entry.id)).values():
                 await to_thread.run_sync(names.whole, moved)
         except SessionNotFound:
             if entry.status == "unreadable" and not self._is_looked_through(Path(entry.path)):
@@ -205,3 +245,10 @@ class Collection:
 def _opened(entry: SessionEntry) -> float:
     """When the session that is being written was opened at the earliest."""
     return entry.holder.started if entry.holder is not None else min(entry.created, entry.modified)
+
+
+def _first(failure: Exception) -> Exception:
+    """One of several failures that share a cause, as the caller knows it."""
+    if isinstance(failure, ExceptionGroup):
+        return _first(cast("ExceptionGroup[Exception]", failure).exceptions[0])
+    return failure

@@ -56,7 +56,9 @@ class Import:
             incoming = await to_thread.run_sync(checking.check, file, path)
             async with AsyncExitStack() as turn:
                 if not dry_run and not await turn.enter_async_context(one_at_a_time(self.home, self.clock)):
-                    raise ImportRefused(path, ["another import is under way"], f"{_KEEP} Try again.")
+                    raise ImportRefused(
+                        path, ["another import or a collection is under way"], f"{_KEEP} Try again."
+                    )
                 present = await self._present(incoming, path)
                 await self._check_parents(incoming, path)
                 new = [one for one in incoming.in_order if one.id not in present]
@@ -126,11 +128,10 @@ class Import:
                 await self._add(file, path, incoming, one)
         except BaseException as error:
             with CancelScope(shield=True):
-                await self._take_back(error)
+                if await self._take_back(error):
+                    await to_thread.run_sync(written.unlink)
             raise
-        finally:
-            with CancelScope(shield=True):
-                await to_thread.run_sync(written.unlink)
+        await to_thread.run_sync(written.unlink)
 
     def _put(self, file: BinaryIO, path: Path, incoming: Incoming, sha256: str) -> None:
         if self.blobs.has(sha256):
@@ -155,12 +156,16 @@ class Import:
         if log.sha256 != one.sha256:
             raise _changed(path)
 
-    async def _take_back(self, error: BaseException) -> None:
+    async def _take_back(self, error: BaseException) -> bool:
+        """Delete what was added; whether all of it is gone. What is not, a later collection takes back."""
+        whole = True
         for session_id in reversed(self._added):
             try:
                 await self.store.delete(session_id)
             except LeadlineError as also:
                 error.add_note(f"session {session_id} was stored and could not be taken back: {also}")
+                whole = False
+        return whole
 
     async def _interrupted(self, ids: Iterable[str]) -> tuple[str, ...]:
         found: list[str] = []

@@ -32,10 +32,15 @@ _TOLD = 20
 class BlobNames:
     """Collects which of `wanted` are named in a stream of bytes: any 64 hex digits count, whatever is around."""
 
-    def __init__(self, wanted: AbstractSet[str]) -> None:
+    def __init__(self, wanted: AbstractSet[str], found: set[str] | None = None) -> None:
+        """What is found is added to `found`, where one is given."""
         self._wanted = wanted
         self._tail = b""
-        self.found: set[str] = set()
+        self.found: set[str] = set() if found is None else found
+
+    def another(self) -> BlobNames:
+        """For another stream at the same time; what it finds is found here too."""
+        return BlobNames(self._wanted, self.found)
 
     def feed(self, data: bytes) -> None:
         """Look through the next piece of the stream."""
