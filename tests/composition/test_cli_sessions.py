@@ -298,6 +298,13 @@ def test_a_fork_goes_on_where_the_session_was(command: Command, agent: str) -> N
     assert found[agent]["turns"] == 1
 
 
+def test_a_table_tells_a_fork_from_the_session_that_it_is_from(command: Command, agent: str) -> None:
+    command("sessions", "fork", agent)
+    _, fork, source = command("sessions", "list").out.decode().splitlines()
+    assert fork.endswith("fork: name the ferry")
+    assert source.endswith("  name the ferry")
+
+
 def test_a_fork_tells_programs_where_it_is_from(command: Command, agent: str) -> None:
     fork = command("sessions", "fork", agent, "--turn", "1", "--json").json
     assert fork == {"id": fork["id"], "forked_from": agent, "turns": 1}
@@ -527,6 +534,15 @@ def test_if_one_of_several_cannot_be_deleted_none_is(command: Command, run: str,
     assert len(listed(command("sessions", "list", "--json"))) == 2
     assert command("sessions", "delete", run, run[:9], agent, "--yes").code == 0
     assert listed(command("sessions", "list", "--json")) == []
+
+
+def test_a_child_may_be_deleted_alone_or_together_with_its_run(command: Command, run: str) -> None:
+    children = [one["id"] for one in listed(command("sessions", "list", "--parent", run, "--json"))]
+    assert command("sessions", "delete", children[0], "--yes").code == 0
+    assert command("show", run, "--report").code == 0
+    both = command("sessions", "delete", children[1], run, "--yes", "--json").json
+    assert [one["id"] for one in both["deleted"]] == [run]
+    assert listed(command("sessions", "list", "--children", "--json")) == []
 
 
 @on_either_store

@@ -141,7 +141,10 @@ def run_delete(given: Given, *, runs: bool) -> Exit:
                 await check_run(app, one)
             # Whatever stands against one of them is found before the first is gone.
             reports = [await app.sessions.delete(one, dry_run=True) for one in found]
-        return reports if dry_run else [await app.sessions.delete(one) for one in found]
+        # What goes with another of them is not there any more when its turn comes.
+        within = {part.id for one in reports for part in one.parts if part.id != one.root}
+        reports = [one for one in reports if one.root not in within]
+        return reports if dry_run else [await app.sessions.delete(one.root) for one in reports]
 
     def told(reports: Sequence[DeleteReport]) -> list[str]:
         return [_deleted(one) for one in reports]

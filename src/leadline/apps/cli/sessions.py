@@ -82,7 +82,8 @@ def _table(found: Sequence[Summary], *, runs: bool, children: bool) -> str:
 
 
 def _title(one: Summary) -> str:
-    return one.title or one.question or one.reason
+    shown = one.title or one.question or one.reason
+    return f"fork: {shown}" if one.parent and not one.depth else shown
 
 
 def _minute(iso: str) -> str:
