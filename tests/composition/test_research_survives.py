@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
 import pytest
 
-from leadline.apps.sdk.app import Leadline
-from leadline.core.session.store import SessionStore
 from leadline.testing.faults import crashes, find_work, record, spread, survive
-from leadline.testing.faults.bills import Asked, asked_in, check_bill
+from leadline.testing.faults.bills import check_bill
 from leadline.testing.faults.kills import kill, killed, let_be, together
 from leadline.testing.faults.refusals import endure, refusals
-from leadline.testing.faults.research_work import QUESTION
+from leadline.testing.faults.run_commands import RunCommands
 from leadline.testing.provider_server.server import ProviderServer
 from leadline.testing.researcher import ScriptedResearcher, topics, write_corpus
-from tests.composition.cli import PROGRAM
+from tests.composition.works import HERE
 
 pytestmark = pytest.mark.anyio
 
 WORKS = "tests.composition.works"
 STORES = ("files", "database")
+KILLS = 4
 
 
 @pytest.mark.parametrize("store", [*STORES, "jumping"])
@@ -44,57 +41,20 @@ async def test_a_run_on_a_disk_that_refuses_goes_on_when_it_is_well_again(tmp_pa
     assert endured.ok, endured
 
 
-class Runs:
-    """The commands that begin a run and go on with it, against one provider."""
-
-    def __init__(self, home: Path, corpus: Path, server: ProviderServer, options: Sequence[str] = ()) -> None:
-        self.env = {"LEADLINE_HOME": str(home)}
-        self._home = home
-        self._corpus = corpus
-        self._options = ["--model", "local/fake", "--base-url", server.base_url, *options]
-
-    def research(self) -> list[str]:
-        return [
-            str(PROGRAM),
-            "research",
-            QUESTION,
-            "--corpus",
-            str(self._corpus),
-            "--breadth",
-            "broad",
-            *self._options,
-        ]
-
-    def resume(self, run: str) -> list[str]:
-        return [str(PROGRAM), "resume", run, *self._options]
-
-    def next(self, attempt: int) -> list[str]:
-        """Begin; once there is a run that began, go on with it."""
-        run = self.found()
-        return self.resume(run) if run else self.research()
-
-    def found(self) -> str | None:
-        for log in sorted((self._home / "sessions").glob("*.jsonl")):
-            lines = log.read_bytes().splitlines()
-            if b'"kind":"research"' in lines[0] and any(b'"research/started"' in line for line in lines[1:]):
-                return log.stem
-        return None
-
-
+@pytest.mark.parametrize("patch", [(), (HERE / "sqlite_store.yml",)], ids=STORES)
 async def test_a_run_whose_process_is_killed_again_and_again_ends_with_the_same_report(
-    tmp_path: Path,
+    tmp_path: Path, patch: tuple[Path, ...]
 ) -> None:
     known = topics(3)
     write_corpus(tmp_path / "share", known)
     async with ProviderServer(ScriptedResearcher(known), strict=True) as server:
-        whole = await let_be(
-            Runs(tmp_path / "whole", tmp_path / "share", server).research(),
-            env={"LEADLINE_HOME": str(tmp_path / "whole")},
-        )
+        runs = RunCommands(tmp_path / "whole", tmp_path / "share", server.base_url)
+        whole = await let_be(runs.research(), env=runs.env)
         assert whole.code == 0, whole.err
         usual = len(server.bill)
     async with ProviderServer(ScriptedResearcher(known, delay_s=0.02), strict=True) as server:
-        runs = Runs(tmp_path / "home", tmp_path / "share", server)
+        runs = RunCommands(tmp_path / "home", tmp_path / "share", server.base_url, patch)
+        in_flight: set[str] = set()
         seen = 0
 
         async def two_calls_later(attempt: int) -> None:
@@ -103,32 +63,38 @@ async def test_a_run_whose_process_is_killed_again_and_again_ends_with_the_same_
                 await anyio.sleep(0.003)
             seen = len(server.requests)
 
-        found = await killed(runs.next, 5, two_calls_later, env=runs.env)
-        keys = Counter(charge.idempotency_key for charge in server.bill)
-    assert found.kills == 5
+        async def next_one(attempt: int) -> list[str]:
+            in_flight.update((await runs.asked()).in_flight)
+            return await runs.next()
+
+        found = await killed(next_one, KILLS, two_calls_later, env=runs.env)
+        bill = server.by_key()
+    assert found.kills == KILLS
     assert found.last.code == 0, found.last.err
     assert found.last.out == whole.out
-    assert len(keys) == usual
-    assert sum(keys.values()) - usual <= 5 * 3, "more was paid for again than can have been in flight"
-    assert runs.found() is not None
-    shown = await let_be([str(PROGRAM), "audit", str(runs.found())], env=runs.env)
-    assert shown.code == 0, shown.err
+    assert len(bill) == usual
+    assert {key for key, calls in bill.items() if calls.charged > 1} <= in_flight
+    assert {calls.bodies for calls in bill.values()} == {1}
+    run = await runs.found()
+    assert run is not None
+    proved = await let_be(runs.audit(run), env=runs.env)
+    assert proved.code == 0, proved.err
 
 
 async def test_of_many_processes_that_go_on_with_one_run_one_drives_it(tmp_path: Path) -> None:
     known = topics(3)
     write_corpus(tmp_path / "share", known)
     async with ProviderServer(ScriptedResearcher(known, delay_s=0.05), strict=True) as server:
-        runs = Runs(tmp_path / "home", tmp_path / "share", server)
+        runs = RunCommands(tmp_path / "home", tmp_path / "share", server.base_url)
 
         async def mid_way(attempt: int) -> None:
-            while len(server.requests) < 5:  # noqa: ASYNC110 - as above
+            while len(server.requests) < 5:  # noqa: ASYNC110 - the process has no event to wait for
                 await anyio.sleep(0.003)
 
         assert await kill(runs.research(), mid_way, env=runs.env) is None
-        run = runs.found()
+        run = await runs.found()
         assert run is not None
-        before = await asked(tmp_path / "home")
+        before = await runs.asked()
         charged = [charge.idempotency_key or "" for charge in server.bill]
         ended = await together([runs.resume(run)] * 4, env=runs.env)
         after = [charge.idempotency_key or "" for charge in server.bill[len(charged) :]]
@@ -140,9 +106,3 @@ async def test_of_many_processes_that_go_on_with_one_run_one_drives_it(tmp_path:
         if one.code:
             assert not one.out
             assert "is being written" in one.err or "is complete" in one.err, one.err
-
-
-async def asked(home: Path) -> Asked:
-    """What the logs in a home tell of calls to models."""
-    async with Leadline(home=home) as app:
-        return await asked_in(app.ctx.get(SessionStore))

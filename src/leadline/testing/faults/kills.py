@@ -17,7 +17,7 @@ from anyio.abc import Process
 
 from leadline.kernel.errors import LeadlineError
 
-Command: TypeAlias = Callable[[int], Sequence[str]]
+Command: TypeAlias = Callable[[int], Awaitable[Sequence[str]]]
 """What to run at attempt number n, from 0: to begin something, or to go on with it."""
 Moment: TypeAlias = Callable[[int], Awaitable[None]]
 """Returns when attempt number n is to be killed."""
@@ -72,10 +72,10 @@ async def killed(
         NotKilled: the last process did not end within `timeout_s`.
     """
     for attempt in range(kills):
-        ended = await kill(command(attempt), moment, attempt, env=env)
+        ended = await kill(await command(attempt), moment, attempt, env=env)
         if ended is not None:
             return Killed(attempt, ended)
-    return Killed(kills, await let_be(command(kills), env=env, timeout_s=timeout_s))
+    return Killed(kills, await let_be(await command(kills), env=env, timeout_s=timeout_s))
 
 
 async def let_be(

@@ -55,6 +55,8 @@ class ResearchWork:
         """`corpus` is where the documents are; None: beside the folder that the work is done in."""
         self._topics: tuple[Topic, ...] = topics(units, sentences)
         self._researcher = ScriptedResearcher(self._topics, delay_s=delay_s, reads=reads)
+        self._answers = 2 + units * (reads + 3)
+        """A plan and a report; a unit searches, reads, quotes and hands in."""
         self._patches = tuple(patches)
         self._corpus = corpus
 
@@ -88,6 +90,10 @@ class ResearchWork:
                 run = await app.resume_research(found.id)
             outcome = await _outcome(run)
             _check(image, before, run, server)
+            after = len((await asked_in(app.ctx.get(SessionStore))).answered)
+            assert image.power_cut or after == self._answers, (
+                f"{after} answers were asked for, and not {self._answers}: something that was known was asked anew"
+            )
             return outcome
 
     def _app(self, folder: Path, server: ProviderServer) -> Leadline:
