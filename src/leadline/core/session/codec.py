@@ -152,8 +152,8 @@ class LoggedOutside(Logged, frozen=True, kw_only=True, eq=False, gc=False):
         return found.held
 
 
-def left_outside(logged: Logged, outside: Outside, at: int, line: bytes) -> Logged:
-    """`logged`, whose line stands at byte `at` of the log, without its data in memory.
+def left_outside(logged: Logged, outside: Outside, at: int, line: bytes, digest: str) -> Logged:
+    """`logged`, whose line stands at byte `at` of the log and has `digest`, without its data in memory.
 
     As it is where the line cannot be kept outside.
     """
@@ -172,7 +172,7 @@ def left_outside(logged: Logged, outside: Outside, at: int, line: bytes) -> Logg
         outside=outside,
         at=kept,
         size=len(line),
-        digest=chain(line),
+        digest=digest,
     )
 
 

@@ -203,9 +203,10 @@ class _Loader:
         found = decode_line(content)
         if isinstance(found, str):
             return found
+        digest = chain(content)
         if self._outside is not None and len(content) > LARGE_BYTES:
-            found = left_outside(found, self._outside, line.start, content)
-        return _Read(line.number, line.end, chain(content), found)
+            found = left_outside(found, self._outside, line.start, content, digest)
+        return _Read(line.number, line.end, digest, found)
 
     def _anchor(self, first: Logged) -> None:
         """The first event does not continue the header: the events hold together without it."""

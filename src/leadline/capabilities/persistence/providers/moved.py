@@ -12,6 +12,7 @@ from leadline.core.session.codec import (
     Logged,
     Outside,
     Problem,
+    chain,
     decode_line,
     left_outside,
 )
@@ -48,7 +49,7 @@ def readable_lines(name: str, file: BinaryIO, outside: Outside | None) -> list[Q
         event = decode_line(line) if line else ""
         if isinstance(event, Logged):
             if outside is not None and len(line) > LARGE_BYTES:
-                event = left_outside(event, outside, at, line)
+                event = left_outside(event, outside, at, line, chain(line))
             found.append(Quarantined(name, number, "moved out of the log", event))
         at += len(chunk)
         number += chunk.endswith(b"\n")
