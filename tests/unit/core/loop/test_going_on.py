@@ -711,3 +711,23 @@ async def test_a_new_word_after_a_cancelled_turn_opens_a_new_one_that_has_read_i
         await agent.when_idle()
         assert [it.turn for it in agent.session.of(TurnStart)] == [1, 2]
         assert len(model.requests[0].conversation) == 3
+
+
+async def test_a_call_that_had_not_begun_is_told_so_also_behind_a_turn_that_was_taken_up(
+    tmp_path: Path,
+) -> None:
+    story = Story("", [Reply(calls=(Call("look", id="a"), Call("act", id="b")))])
+    stopped = await live(tmp_path / "a", story, hang=2)
+    assert stopped.session is not None
+    after = await live(tmp_path / "a", Story("", [*story.answers, "done"]), stopped.session.id, proceed=True)
+    session_id = stopped.session.id
+    folder = cut(tmp_path / "b", session_id, after.lines[: len(stopped.lines) + 1])
+    async with agent_stack(folder, ScriptedModel(["I see"])) as stack:
+        agent = await stack.agents.resume(session_id)
+        agent.send("stop")
+        await agent.when_idle()
+        told = [it for it in agent.session.of(ToolAnswered) if it.synthesised]
+        assert [(it.message.call_id, it.error_code) for it in told] == [
+            ("a", "TOOL_OUTCOME_UNKNOWN"),
+            ("b", "TOOL_NOT_STARTED"),
+        ]
