@@ -14,8 +14,10 @@ from leadline.capabilities.persistence.providers.lease import Lease
 from leadline.core.session.errors import SessionLocked
 from leadline.core.session.lease import STALE_S
 from leadline.core.session.registry import EventTypes
+from leadline.testing.agents import agent_stack
 from leadline.testing.clock import START, ManualClock
 from leadline.testing.conformance.session_store import Noted, asked, header
+from leadline.testing.scripted import ScriptedModel
 
 ELSEWHERE = {"epoch": 7, "host": "shore", "pid": 1, "boot": "boot-7", "started": START, "heartbeat": START}
 
@@ -107,3 +109,19 @@ def test_a_holder_that_was_replaced_neither_beats_nor_releases_over_the_new_one(
     lease.release()
     lease.beat(START + 3.0)
     assert json.loads(lock.read_bytes()) == ELSEWHERE
+
+
+@pytest.mark.anyio
+async def test_the_plugin_beats_for_its_sessions_as_long_as_it_is_mounted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jsonl, "BEAT_S", 0.001)
+    lock = tmp_path / "sessions" / "s-1.lock"
+    async with agent_stack(tmp_path, ScriptedModel()) as stack:
+        session = await stack.sessions.create(header())
+        first = json.loads(lock.read_bytes())["heartbeat"]
+        with anyio.fail_after(10):
+            while json.loads(lock.read_bytes())["heartbeat"] == first:  # noqa: ASYNC110 - a file is awaited
+                await anyio.sleep(0.001)
+        assert session.writable
+    assert not session.writable and json.loads(lock.read_bytes())["released"]
