@@ -28,7 +28,7 @@ from leadline.research.events import (
     Started,
     UnitEnded,
 )
-from leadline.research.ledger.ledger import leaves
+from leadline.research.ledger.leaves import leaves
 
 
 class RunFacts(msgspec.Struct, frozen=True, omit_defaults=True):

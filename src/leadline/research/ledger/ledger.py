@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from leadline.core.session.events import Event
 from leadline.research.events import (
     USABLE_OUTCOMES,
-    Block,
     Drafted,
     Ended,
-    ItemList,
     Leaf,
     Noted,
-    Paragraph,
     Planned,
     Quote,
     QuoteRecorded,
@@ -28,7 +25,6 @@ from leadline.research.events import (
     SourceFound,
     SourceRead,
     Started,
-    Table,
     Unit,
     UnitEnded,
     UnitStarted,
@@ -36,6 +32,7 @@ from leadline.research.events import (
     VerdictGiven,
     VersionFound,
 )
+from leadline.research.ledger.leaves import leaves
 
 LedgerStatus: TypeAlias = RunStatus | Literal["pending", "running"]
 
@@ -218,25 +215,6 @@ class Ledger:
     def next_evidence_id(self, unit: str) -> str:
         """The id for the next quote of a unit; it does not depend on what other units do."""
         return f"{unit}.e{len(self.evidence_of(unit)) + 1}"
-
-
-def leaves(report: Report) -> Sequence[tuple[str, Leaf]]:
-    """Every leaf of a report in reading order, with the heading of its section."""
-    found: list[tuple[str, Leaf]] = []
-    for section in report.sections:
-        for block in section.blocks:
-            found.extend((section.heading, leaf) for group in _groups(block) for leaf in group)
-    return found
-
-
-def _groups(block: Block) -> tuple[tuple[Leaf, ...], ...]:
-    match block:
-        case Paragraph():
-            return (block.sentences,)
-        case ItemList():
-            return block.items
-        case Table():
-            return block.rows
 
 
 def page_at(source: Source, start: int) -> int | None:

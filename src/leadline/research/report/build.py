@@ -16,7 +16,8 @@ from leadline.research.events import (
     VerdictGiven,
 )
 from leadline.research.ledger.coverage import Coverage, coverage
-from leadline.research.ledger.ledger import Ledger, leaves
+from leadline.research.ledger.leaves import leaves
+from leadline.research.ledger.ledger import Ledger
 from leadline.research.report.evidence_list import evidence_list
 from leadline.research.report.markdown import render_markdown
 from leadline.research.report.numbering import Numbering, number

@@ -9,7 +9,8 @@ import msgspec
 
 from leadline.core.llm.jsonvalue import JsonValue
 from leadline.research.events import Block, ItemList, Leaf, Paragraph, Report, Section, Table
-from leadline.research.ledger.ledger import Ledger, leaves
+from leadline.research.ledger.leaves import leaves
+from leadline.research.ledger.ledger import Ledger
 from leadline.research.verify.check import cited_by, listed, states_nothing
 from leadline.research.verify.checks.attribution import AttributionCheck, attributed
 from leadline.research.verify.checks.direction import DirectionCheck

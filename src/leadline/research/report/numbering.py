@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from leadline.kernel.errors import LeadlineError
 from leadline.research.events import Quote, Report, Source
-from leadline.research.ledger.ledger import Ledger, leaves
+from leadline.research.ledger.leaves import leaves
+from leadline.research.ledger.ledger import Ledger
 
 
 class CitationsDoNotMatch(LeadlineError):

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.research.events import Drafted, ItemList, Leaf, Paragraph, Report, Section, Table
-from leadline.research.ledger.ledger import Ledger, leaves
+from leadline.research.ledger.leaves import leaves
+from leadline.research.ledger.ledger import Ledger
 from leadline.research.report.draft import check_report, clean_report, parse_report, report_errors
 
 GOOD = {

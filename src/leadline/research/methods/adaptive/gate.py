@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from leadline.core.llm.jsonvalue import JsonValue
 from leadline.research.events import Report
-from leadline.research.ledger.ledger import Ledger, leaves
+from leadline.research.ledger.leaves import leaves
+from leadline.research.ledger.ledger import Ledger
 from leadline.research.report.draft import check_report, clean_report, parse_report, report_errors
 
 ADVICE_ROUNDS = 2
