@@ -100,7 +100,7 @@ class Ledger:
             case Planned():
                 self.plan = event
             case UnitStarted():
-                self.units[event.unit.id] = UnitState(event.unit, event.attempt, event.child)
+                self._set_unit(UnitState(event.unit, event.attempt, event.child))
             case UnitEnded():
                 self._end_unit(event)
             case Drafted():

@@ -141,6 +141,10 @@ def test_units_stand_in_the_order_of_the_plan_in_whatever_order_they_begin_and_e
         ]
     )
     assert list(ledger.units) == ["u1", "u2", "u3", "u9"]
+    begun = Ledger.of([Planned(brief="b", units=tuple(units.values()))])
+    for one in begin:
+        begun.add(UnitStarted(unit=units[one]))
+    assert list(begun.units) == ["u1", "u2", "u3"]
     assert coverage(ledger).unresolved == ("u1? (no)", "u2? (no)", "u3? (no)", "u9 (no plan)")
 
 
