@@ -59,11 +59,17 @@ def write_corpus(folder: Path, topics: Sequence[Topic]) -> None:
 class ScriptedResearcher:
     """Give it to a `ProviderServer` as its replies."""
 
-    def __init__(self, topics: Sequence[Topic], *, delay_s: float = 0.0, reads: int = 1) -> None:
-        """`delay_s` is how long each answer takes; `reads` how often a unit reads its document before it quotes."""
+    def __init__(
+        self, topics: Sequence[Topic], *, delay_s: float = 0.0, reads: int = 1, at_once: int = 100
+    ) -> None:
+        """`delay_s` is how long each answer takes.
+
+        A unit reads its document `reads` times, and then records `at_once` quotes in one answer.
+        """
         self._topics = topics
         self._delay_s = delay_s
         self._reads = reads
+        self._at_once = at_once
 
     def __call__(self, request: Received) -> Behaviour:
         """The answer to a request."""
@@ -92,11 +98,12 @@ class ScriptedResearcher:
             return self._hand_in(request, {"findings": "", "unresolved": [f"Nothing on the {topic.name}."]})
         if len(results) <= self._reads:
             return self._calls(request, CallSpec("read", {"source": source.group()}))
-        if len(results) == self._reads + 1:
-            quotes = [
-                CallSpec("record_evidence", {"source": source.group(), "quote": one, "claim": one})
-                for one in topic.sentences
-            ]
+        recorded = len(results) - self._reads - 1
+        quotes = [
+            CallSpec("record_evidence", {"source": source.group(), "quote": one, "claim": one})
+            for one in topic.sentences[recorded : recorded + self._at_once]
+        ]
+        if quotes:
             return self._calls(request, *quotes)
         return self._hand_in(request, {"findings": " ".join(topic.sentences), "unresolved": []})
 

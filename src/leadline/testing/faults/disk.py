@@ -19,6 +19,7 @@ from leadline.testing.faults.journal import (
     Noted,
     Op,
     Synced,
+    SyncFailed,
     Wrote,
 )
 
@@ -39,6 +40,8 @@ class _Node:
     safe: bytearray = field(default_factory=bytearray)
     """What survives a power cut for certain."""
     pending: list[tuple[int, Wrote | Cut]] = field(default_factory=list[tuple[int, Wrote | Cut]])
+    given_up: list[Wrote | Cut] = field(default_factory=list[Wrote | Cut])
+    """What the system no longer means to keep, since a sync failed: it may be there, but no sync brings it."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,10 @@ class Disk:
                 self._move(index, source, target)
             case Synced(number, upto):
                 self._sync(self._nodes[number], upto)
+            case SyncFailed(number, upto):
+                node = self._nodes[number]
+                node.given_up += [one for index, one in node.pending if index < upto]
+                node.pending = [one for one in node.pending if one[0] >= upto]
             case FolderSynced(path, upto):
                 self._sync_folder(path, upto)
             case Noted():
@@ -119,6 +126,7 @@ class Disk:
         for index, op in node.pending:
             if index < upto:
                 _change(node.safe, op)
+                node.given_up = [one for one in node.given_up if not _covers(op, one)]
             else:
                 late.append((index, op))
         node.pending = late
@@ -198,7 +206,7 @@ def _survivors(pending: list[_Renaming], loss: Loss, random: Random) -> list[_Re
 
 def _lost(node: _Node, loss: Loss, random: Random) -> Iterator[Wrote | Cut]:
     """The part of what was not synced that is there all the same."""
-    ops = [op for _, op in node.pending]
+    ops = [*node.given_up, *(op for _, op in node.pending)]
     if loss == "dropped" or not ops:
         return
     if loss == "torn":
@@ -224,6 +232,13 @@ def _torn(op: Wrote | Cut, random: Random) -> Iterator[Wrote | Cut]:
     yield Wrote(op.node, op.at, op.data[:kept])
     if random.random() < 0.5:
         yield Wrote(op.node, op.at + kept, bytes(len(op.data) - kept))
+
+
+def _covers(newer: Wrote | Cut, older: Wrote | Cut) -> bool:
+    """Whether a write stands where an older one stood."""
+    if isinstance(newer, Cut) or isinstance(older, Cut):
+        return False
+    return newer.at < older.at + len(older.data) and older.at < newer.at + len(newer.data)
 
 
 def _change(content: bytearray, op: Wrote | Cut) -> None:

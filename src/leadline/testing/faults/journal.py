@@ -68,6 +68,17 @@ class Synced(_Op, frozen=True):
     upto: int
 
 
+class SyncFailed(_Op, frozen=True):
+    """A sync of a file failed. What was written before operation number `upto` is no longer waiting to be kept.
+
+    As systems do: pages whose writing failed count as clean, so that the next sync succeeds without them. Only what is
+    written anew is kept by it.
+    """
+
+    node: int
+    upto: int
+
+
 class FolderSynced(_Op, frozen=True):
     """The names that a folder had before operation number `upto` survive a power cut."""
 
@@ -83,7 +94,7 @@ class Noted(_Op, frozen=True):
     """Plain values, as JSON has them."""
 
 
-Op: TypeAlias = Union[Made, Folder, Wrote, Cut, Linked, Moved, Gone, Synced, FolderSynced, Noted]  # noqa: UP007 - msgspec decodes it
+Op: TypeAlias = Union[Made, Folder, Wrote, Cut, Linked, Moved, Gone, Synced, SyncFailed, FolderSynced, Noted]  # noqa: UP007 - msgspec decodes it
 
 
 class Journal(msgspec.Struct):
@@ -124,6 +135,8 @@ def told(op: Op, names: dict[int, str]) -> str:
             return f"removal of {path}"
         case Synced(node, _):
             return f"sync of {names.get(node, f'file {node}')}"
+        case SyncFailed(node, _):
+            return f"failed sync of {names.get(node, f'file {node}')}"
         case FolderSynced(path, _):
             return f"sync of the folder {path or '.'}"
         case Noted(name, value):

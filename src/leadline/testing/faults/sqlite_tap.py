@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from leadline.testing.faults.journal import Cut, FolderSynced, Gone, Synced, Wrote
+from leadline.testing.faults.journal import Cut, FolderSynced, Gone, Synced, SyncFailed, Wrote
 
 if TYPE_CHECKING:
     from leadline.testing.faults.tap import Kind, Tap
@@ -209,10 +209,12 @@ class _Listener:
             tap, found = self._tap, self._files.get(file)
             if tap is None or found is None:
                 return real.sync(file, flags)
+            upto = tap.here()
             refused = self._refused("sync", found.path, _IOERR_FSYNC)
             if refused is not None:
+                with tap.lock:
+                    tap.add(SyncFailed(found.node, upto))
                 return refused
-            upto = tap.here()
             code = real.sync(file, flags)
             with tap.lock:
                 if code == _OK:

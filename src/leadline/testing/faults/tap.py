@@ -31,6 +31,7 @@ from leadline.testing.faults.journal import (
     Noted,
     Op,
     Synced,
+    SyncFailed,
     Wrote,
 )
 from leadline.testing.faults.sqlite_tap import listening
@@ -231,7 +232,7 @@ class _Calls:
             return fd
         there = os.path.lexists(path)
         if writes:
-            self._tap.attempt("open" if there else "make", ours)
+            tap.attempt("open" if there else "make", ours)
         with tap.lock:
             fd = real(path, flags, mode, dir_fd=dir_fd)
             if not there:
@@ -250,7 +251,7 @@ class _Calls:
         found = tap.descriptor(fd)
         if found is None:
             return real(fd, data)
-        room = self._tap.attempt("write", found.path, len(data))
+        room = tap.attempt("write", found.path, len(data))
         with tap.lock:
             import fcntl  # noqa: PLC0415 - there is none on every system, and a tap is needed on few
 
@@ -266,7 +267,7 @@ class _Calls:
         found = tap.descriptor(fd)
         if found is None:
             return real(fd, data, offset)
-        room = self._tap.attempt("write", found.path, len(data))
+        room = tap.attempt("write", found.path, len(data))
         with tap.lock:
             written = real(fd, data if room is None else bytes(data)[:room], offset)
             tap.add(Wrote(found.node, offset, bytes(data)[:written]))
@@ -279,7 +280,7 @@ class _Calls:
         tap = self._tap
         found = tap.descriptor(fd)
         if found is not None:
-            self._tap.attempt("cut", found.path, length)
+            tap.attempt("cut", found.path, length)
         with tap.lock:
             self._real["ftruncate"](fd, length)
             if found is not None:
@@ -307,9 +308,15 @@ class _Calls:
         if found is None:
             self._real[how](fd)
             return
-        self._tap.attempt("sync_folder" if found.folder else "sync", found.path)
         upto = tap.here()  # what is written while the disk is at it need not be in it
-        self._real[how](fd)
+        try:
+            tap.attempt("sync_folder" if found.folder else "sync", found.path)
+            self._real[how](fd)
+        except OSError:
+            with tap.lock:
+                if not found.folder:
+                    tap.add(SyncFailed(found.node, upto))
+            raise
         with tap.lock:
             tap.add(FolderSynced(found.path, upto) if found.folder else Synced(found.node, upto))
 
@@ -317,7 +324,7 @@ class _Calls:
         tap = self._tap
         source, target = tap.inside(src), tap.inside(dst)
         if target is not None:
-            self._tap.attempt("link", target)
+            tap.attempt("link", target)
         with tap.lock:
             self._real["link"](src, dst, **where)
             if source is not None and target is not None:
@@ -333,7 +340,7 @@ class _Calls:
         tap = self._tap
         source, target = tap.inside(src), tap.inside(dst)
         if target is not None:
-            self._tap.attempt("rename", target)
+            tap.attempt("rename", target)
         with tap.lock:
             self._real[how](src, dst, **where)
             if source is not None and target is not None:
@@ -353,7 +360,7 @@ class _Calls:
         tap = self._tap
         ours = tap.inside(path, dir_fd)
         if ours is not None:
-            self._tap.attempt("remove", ours)
+            tap.attempt("remove", ours)
         with tap.lock:
             self._real[how](path, dir_fd=dir_fd)
             if ours is not None:
@@ -364,7 +371,7 @@ class _Calls:
         tap = self._tap
         ours = tap.inside(path, dir_fd)
         if ours is not None and not os.path.lexists(path):
-            self._tap.attempt("folder", ours)
+            tap.attempt("folder", ours)
         with tap.lock:
             self._real["mkdir"](path, mode, dir_fd=dir_fd)
             if ours:

@@ -41,6 +41,8 @@ _TRIES, _PAUSE_S = 200, 0.025
 _CHECKPOINT_BYTES = 4 << 20
 """Bytes of log after which a sync also moves them from the write-ahead log to the tables."""
 
+_CHUNK = 1 << 20
+
 _BACKSTOP_PAGES = 16_384
 """Pages of write-ahead log (64 MiB) at which a commit moves them itself, when nobody ever syncs."""
 
@@ -405,10 +407,26 @@ class Database:
             os.close(fd)
 
     def _write_again(self) -> None:
-        """After a sync that failed, the system may have forgotten which bytes it still owes to the disk, and a second
-        sync would succeed without them; so they are written to the tables, which are synced."""
-        if not self.checkpoint("RESTART"):
-            raise OSError(errno.EIO, "after a failed sync the log could not be written again")
+        """Write the log over itself, byte for byte, and sync that.
+
+        After a sync that failed, the system may have forgotten which bytes it still owes to the disk, and a second
+        sync would succeed without them. To move them to the tables would not do: what the disk does have of the log
+        would then be taken for newer than the tables.
+        """
+        with self._writing:
+            connection = self._writer
+            if connection is None:
+                return
+            try:
+                connection.execute("BEGIN IMMEDIATE")  # so that nobody writes it meanwhile
+                try:
+                    _write_over(self._beside("-wal"))
+                finally:
+                    connection.execute("ROLLBACK")
+            except sqlite3.Error as error:
+                raise OSError(
+                    errno.EIO, f"after a failed sync the log could not be written again: {error}"
+                ) from error
         self._doubtful = False
 
     def checkpoint(self, how: str) -> bool:
@@ -420,6 +438,7 @@ class Database:
         try:
             busy, logged, moved = connection.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
         except sqlite3.Error:
+            self._doubtful = True  # it may have been the sync of the log that failed
             connection.close()
             return False
         self._idle.append(connection)
@@ -457,6 +476,17 @@ def unusable(path: Path, error: Exception) -> DatabaseUnusable:
     if is_damage(error):
         return DatabaseUnusable(path, f"it is damaged ({error}); {_RESCUE}", damaged=True)
     return DatabaseUnusable(path, f"{_cause(error)}; check the disk and its permissions")
+
+
+def _write_over(path: Path) -> None:
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        at = 0
+        while chunk := os.pread(fd, _CHUNK, at):
+            at += os.pwrite(fd, chunk, at)
+        os.fdatasync(fd)
+    finally:
+        os.close(fd)
 
 
 def refused(path: Path, error: Exception) -> SessionWriteFailed:
