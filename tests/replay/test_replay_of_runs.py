@@ -12,6 +12,8 @@ import pytest
 
 from leadline import Leadline
 from leadline.core.llm.adapter import UnknownProvider
+from leadline.core.session.events import LlmRetry
+from leadline.core.session.log import SessionAppended
 from leadline.core.session.store import SessionStore
 from leadline.research.methods.seam import UnknownMethod
 from leadline.research.replay.corpus import SourcesLost
@@ -170,6 +172,27 @@ async def test_a_run_that_was_cancelled_ends_where_it_was_cancelled(
     assert result.report
     assert replayed.same, "\n".join(told(replayed))
     assert (stricter.result.status, stricter.result.error) == ("cancelled", "enough")
+
+
+async def test_a_run_that_was_cancelled_while_it_waited_to_try_again_ends_there(
+    home: Path, corpus: Path, researcher: FakeResearcher
+) -> None:
+    researcher.writer = lambda request: Behaviour("rate_limit", retry_after="60")
+    async with (
+        ProviderServer(researcher) as server,
+        Leadline(model="local/fake", base_url=server.base_url) as app,
+    ):
+        waits = anyio.Event()
+        app.ctx.on(SessionAppended, lambda told: waits.set() if told.logged.type == LlmRetry.TYPE else None)
+        run = await app.start_research(QUESTION, corpus=[corpus])
+        await waits.wait()
+        await run.cancel("enough")
+        result = await run.result()
+        await run.dispose()
+    async with Leadline() as app:
+        replayed = await app.replay(result.id)
+    assert result.status == "cancelled"
+    assert replayed.same, "\n".join(told(replayed))
 
 
 async def test_a_run_that_was_taken_up_after_its_cancellation_is_replayed_in_one_go(

@@ -184,7 +184,7 @@ class Player:
             self._note(request, sent, session, "live", differences)
             async for event in _live(call, request, key):
                 yield event
-        elif (attempt is None and self._cut_short) or (attempt is not None and attempt.is_open):
+        elif self._ends_here(ask, attempt):
             self._note(request, sent, session, "cut off", differences)
             for event in _begun(attempt):
                 yield event
@@ -208,6 +208,12 @@ class Player:
         if leaves != "unrecorded":
             return leaves == "always"
         return attempt is None or attempt.is_open or bool(differences)
+
+    def _ends_here(self, ask: RecordedAsk | None, attempt: RecordedAttempt | None) -> bool:
+        """Whether what was recorded was stopped while it waited for this answer, or before it asked for it."""
+        if attempt is not None:
+            return attempt.is_open
+        return self._cut_short or (ask is not None and ask.last.to_retry)
 
     async def _wait(self, session: str) -> None:
         """Say nothing more until whoever waits is stopped."""
@@ -371,7 +377,7 @@ def _end_of(said: AssistantSaid, attempt: RecordedAttempt) -> Finish:
 def _failure(ask: RecordedAsk, attempt: RecordedAttempt, ended: RequestEnded | None) -> LlmFailure:
     """How the attempt failed: so that it is tried again where it was, at once, and not where it was not."""
     failure = (ended.failure if ended else None) or Wait("STREAM_CLOSED", "the answer ended before its end")
-    if attempt is ask.last:
+    if attempt is ask.last and not attempt.to_retry:
         final = attempt.final_failure or failure
         return final if isinstance(final, Stop) else Stop("GAVE_UP", final.message, status=final.status)
     if isinstance(failure, Wait):

@@ -15,6 +15,7 @@ from leadline.core.session.codec import Logged
 from leadline.core.session.derive import Derived
 from leadline.core.session.events import (
     AssistantSaid,
+    LlmRetry,
     RequestEnded,
     RequestHeader,
     RequestSent,
@@ -44,6 +45,8 @@ class RecordedAttempt:
     final_error: str = ""
     ended_turn: bool = False
     """Whether the turn was over with it, for the time being at least."""
+    to_retry: bool = False
+    """Whether it failed and was to be made again after a wait."""
 
     @property
     def is_open(self) -> bool:
@@ -216,6 +219,8 @@ def _attempts(session: Session) -> Sequence[RecordedAttempt]:
                 place = (event.turn, event.step, event.attempt)
                 if place in made and made[place].outcome is None:
                     made[place] = replace(made[place], outcome=event, at=line.t)
+            case LlmRetry() if latest is not None and latest in made:
+                made[latest] = replace(made[latest], to_retry=True)
             case TurnEnd() if latest is not None and latest in made:
                 made[latest] = replace(
                     made[latest], final_failure=event.failure, final_error=event.error, ended_turn=True
@@ -227,11 +232,11 @@ def _attempts(session: Session) -> Sequence[RecordedAttempt]:
 
 def _facts(
     session: Session,
-) -> Iterator[tuple[Logged, RequestSent | AssistantSaid | RequestEnded | TurnEnd]]:
+) -> Iterator[tuple[Logged, RequestSent | AssistantSaid | RequestEnded | LlmRetry | TurnEnd]]:
     since = session.lifecycle_start
     found = [
         (line, event)
-        for kind in (RequestSent, AssistantSaid, RequestEnded, TurnEnd)
+        for kind in (RequestSent, AssistantSaid, RequestEnded, LlmRetry, TurnEnd)
         for line, event in session.logged_of(kind, since)
     ]
     yield from sorted(found, key=lambda one: one[0].seq)

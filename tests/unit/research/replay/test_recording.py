@@ -168,3 +168,15 @@ def test_the_failure_that_ended_the_turn_belongs_to_the_last_attempt() -> None:
     )
     assert outcomes(session) == [["error", "error"]]
     assert session.asks[0].last.final_failure == gave_up
+
+
+def test_a_failure_that_was_to_be_tried_again_when_the_turn_was_stopped_says_so() -> None:
+    session = recorded(
+        sent(1),
+        failed(1, BUSY),
+        LlmRetry(turn=1, step=1, attempt=1, delay_s=1.0, failure=BUSY),
+        StepEnd(turn=1, step=1),
+        TurnEnd(turn=1, reason="aborted"),
+    )
+    assert outcomes(session) == [["error"]]
+    assert session.asks[0].last.to_retry
