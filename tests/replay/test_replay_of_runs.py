@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from leadline import Leadline
+from leadline import Leadline, SyncLeadline
 from leadline.core.llm.adapter import UnknownProvider
 from leadline.core.session.events import LlmRetry
 from leadline.core.session.log import SessionAppended
@@ -432,3 +432,13 @@ async def test_a_run_in_a_database_is_replayed_and_so_is_one_that_was_archived(
         await app.sessions.archive(result.id)
         replayed = await app.replay(result.id)
     assert replayed.same, "\n".join(told(replayed))
+
+
+def test_a_program_without_an_event_loop_replays_too(home: Path, corpus: Path) -> None:
+    with SyncLeadline() as app:
+        result = app.research(QUESTION, corpus=[corpus])
+        replayed = app.replay(result.id)
+        stricter = app.replay(result.id, checks=["provenance"])
+    assert replayed.same
+    assert stricter.run is not None
+    assert stricter.recorded == result
