@@ -378,6 +378,19 @@ class QuoteRecorded(Event, frozen=True, kw_only=True):
     seq: int | None = None
 
 
+class Withdrawn(Event, frozen=True, kw_only=True):
+    """What the run had written down of calls that their own session does not know any more, as after a power cut.
+
+    The child is asked again from there on; what it searches, reads and records then takes the place of this.
+    """
+
+    TYPE: ClassVar[str] = "research/withdrawn"
+
+    child: str
+    since: int
+    """Number of the first event that the child's log lacks: facts that cite it or a later one count no more."""
+
+
 class UnitEnded(Event, frozen=True, kw_only=True):
     """A unit is over; whatever its status, the quotes that it recorded stay evidence."""
 
@@ -461,6 +474,7 @@ ResearchEvent: TypeAlias = (
     | SourceRead
     | VersionFound
     | QuoteRecorded
+    | Withdrawn
     | UnitEnded
     | Drafted
     | VerdictGiven
@@ -480,6 +494,7 @@ RESEARCH_EVENTS: tuple[type[Event], ...] = (
     SourceRead,
     VersionFound,
     QuoteRecorded,
+    Withdrawn,
     UnitEnded,
     Drafted,
     VerdictGiven,

@@ -100,10 +100,12 @@ class Children:
         self._live.add(child)
         self._first.set()
         try:
+            await self._shelf.record.sync()  # while the model is at work: nobody waits for the disk
             result = await child.result()
             self._check_disk(child)
             answer = _answer(call, child, result)
             self._note_end(attempt, child, answer)
+            await self._shelf.record.sync()
             return answer
         finally:
             with anyio.CancelScope(shield=True):

@@ -142,10 +142,12 @@ class ResearchEngine(Service, key="research"):
             unwind.push_async_callback(_shielded, coordinator.dispose)
             # Read again now that nobody else can write it.
             before = interrupted(coordinator.session)
-            record = RunRecord(coordinator.session)
+            record = RunRecord(coordinator.session, self._ctx.report)
             in_flight = await calls_in_flight(store, before.facts)
             now = iso_now(self._ctx.get(Clock))
-            record.append(Resumed(resumed_at=now(), spent_s=round(before.spent_s, 3), in_flight=in_flight))
+            lost = await lost_calls(store, before.facts)
+            resumed = Resumed(resumed_at=now(), spent_s=round(before.spent_s, 3), in_flight=in_flight)
+            record.append(resumed, *lost)
             run = self._assemble(before.request, method, corpus, coordinator, record, execution)
             unwind.pop_all()
         return await self._published(run)
@@ -216,7 +218,7 @@ class ResearchEngine(Service, key="research"):
         listing: str,
     ) -> RunRecord:
         """The record of a new run, with what it is asked and where its corpus is."""
-        record = RunRecord(coordinator.session)
+        record = RunRecord(coordinator.session, self._ctx.report)
         paths = tuple(str(path.absolute()) for path in request.corpus)
         coordinator.session.append(Placed(corpus=paths, listing=listing))
         record.append(
@@ -254,7 +256,7 @@ class ResearchEngine(Service, key="research"):
         ctx, clock = self._ctx, self._ctx.get(Clock)
         now, secret = iso_now(clock), execution.seed or coordinator.id
         corpus = PinnedCorpus(corpus, lambda: record.ledger.sources, ctx.get(Blobs))
-        shelf = SourceShelf(corpus, record, now)
+        shelf = SourceShelf(corpus, record, now, ctx.get(Blobs))
 
         def source_tools(attempt: str) -> tuple[Tool, ...]:
             return corpus_tools(corpus, lambda call: derived_token(secret, attempt, call.call_id))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, cast
@@ -15,8 +16,8 @@ from leadline.core.session.log import Session
 from leadline.core.session.store import SessionStore
 from leadline.kernel.errors import LeadlineError
 from leadline.research.engine.role_log import RoleLog
-from leadline.research.events import Ended, InFlight, Resumed, Started
-from leadline.research.evidence.record import facts_of
+from leadline.research.events import Ended, InFlight, Resumed, Started, Withdrawn
+from leadline.research.evidence.record import OF_A_CALL, facts_of
 from leadline.research.request import Breadth, ResearchRequest
 from leadline.research.roles.purposes import ReportFormat
 
@@ -105,6 +106,19 @@ def _spent(session: Session) -> float:
             spent, began = spent + before - began, line.t
         before = line.t
     return max(0.0, spent + (before - began if began is not None and before is not None else 0.0))
+
+
+async def lost_calls(store: SessionStore, facts: Sequence[Event]) -> tuple[Withdrawn, ...]:
+    """What was written down of calls that the sessions of roles which go on do not have: a power cut took them."""
+    ends = {attempt.child: 0 for attempt in RoleLog.of(facts).unsettled if attempt.child is not None}
+    cited = dict.fromkeys(ends, -1)
+    for fact in facts:
+        if isinstance(fact, OF_A_CALL) and fact.child in cited and fact.seq is not None:
+            cited[fact.child] = max(cited[fact.child], fact.seq)
+    for child in [one for one, seq in cited.items() if seq >= 0]:
+        with suppress(SessionNotFound):
+            ends[child] = len(await store.read(child))
+    return tuple(Withdrawn(child=child, since=end) for child, end in ends.items() if cited[child] >= end)
 
 
 async def calls_in_flight(store: SessionStore, facts: Sequence[Event]) -> tuple[InFlight, ...]:

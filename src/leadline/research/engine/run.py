@@ -9,7 +9,6 @@ import anyio
 
 from leadline.capabilities.corpus.seam import Corpus
 from leadline.core.agent.agent import Agent
-from leadline.core.session.errors import SessionError
 from leadline.core.session.events import Event
 from leadline.core.tools.admission import described
 from leadline.core.tools.fence import derived_token
@@ -132,15 +131,8 @@ class ResearchRun:
         finally:
             self._settle(outcome)
             with anyio.CancelScope(shield=True):
-                await self._sync()
+                await self._parts.record.sync()
                 self._settled.set()
-
-    async def _sync(self) -> None:
-        """Make the end of the run survive a power cut, where the disk can promise that."""
-        try:
-            await self._parts.record.session.sync()
-        except SessionError as error:
-            self._ctx.report(error, f"making the end of run {self.id} survive a power cut")
 
     def _settle(self, outcome: MethodResult | None) -> None:
         if outcome is None and self._cancelled is None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
 import anyio
 
-from leadline.core.session.errors import EventUndecodable
+from leadline.core.session.errors import EventUndecodable, SessionClosed, SessionWriteFailed
 from leadline.core.session.events import Event
 from leadline.core.session.log import Session
-from leadline.research.events import RESEARCH_EVENTS, QuoteRecorded, Searched, SourceRead
-from leadline.research.ledger.ledger import Ledger
+from leadline.research.events import RESEARCH_EVENTS, QuoteRecorded, Searched, SourceRead, Withdrawn
+from leadline.research.ledger.ledger import Ledger, withdrawn
 
 OF_A_CALL = (Searched, SourceRead, QuoteRecorded)
 """Facts that stand for one tool call of a child, which they name."""
@@ -31,12 +31,13 @@ def facts_of(session: Session) -> Iterator[Event]:
 class RunRecord:
     """Appends facts to the session of a run and keeps the ledger at the same point."""
 
-    def __init__(self, session: Session) -> None:
-        """What the session has already is in the ledger at once."""
+    def __init__(self, session: Session, report: Callable[[BaseException, str], None]) -> None:
+        """What the session has already is in the ledger at once. `report` is told what a disk could not promise."""
+        self._report = report
         self.session = session
         self.ledger = Ledger()
         self._facts: list[Event] = []
-        self._of_call: dict[tuple[str, int], Event] = {}
+        self._of_call: dict[tuple[str, int], Searched | SourceRead | QuoteRecorded] = {}
         self._grown = anyio.Event()
         self._closed = False
         for event in facts_of(session):
@@ -58,6 +59,13 @@ class RunRecord:
             self._fold(event)
         self._tell()
 
+    async def sync(self) -> None:
+        """Make the facts so far survive a power cut, where the disk can promise that."""
+        try:
+            await self.session.sync()
+        except (SessionWriteFailed, SessionClosed) as error:
+            self._report(error, f"making run {self.session.id} survive a power cut")
+
     def of_call(self, child: str | None, seq: int | None) -> Event | None:
         """What was written down for one tool call of a child; None where nothing was yet."""
         return None if child is None or seq is None else self._of_call.get((child, seq))
@@ -67,6 +75,9 @@ class RunRecord:
         self._facts.append(event)
         if isinstance(event, OF_A_CALL) and event.child is not None and event.seq is not None:
             self._of_call[event.child, event.seq] = event
+        elif isinstance(event, Withdrawn):
+            for call in [one for one, fact in self._of_call.items() if withdrawn(fact, event)]:
+                del self._of_call[call]
 
     def close(self) -> None:
         """Let followers go, also those of a run whose end could not be written. Idempotent."""

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from leadline.capabilities.corpus.seam import Corpus, CorpusDocument, UnknownDocument
 from leadline.core.llm.jsonvalue import JsonValue
+from leadline.core.session.blobs import Blobs
 from leadline.core.session.log import Session
 from leadline.core.tools.invocation import ToolInvocation
 from leadline.core.tools.spec import Tool, ToolOutput
@@ -28,6 +29,18 @@ class SourceShelf:
     record: RunRecord
     now: Callable[[], str]
     """ISO time in UTC."""
+    blobs: Blobs
+
+    def keep(self, source: str) -> None:
+        """Make the text of a source survive a power cut, before a quote says what stands in it. Blocks on the disk.
+
+        Raises:
+            BlobWriteFailed: the disk refused.
+        """
+        known = self.record.ledger.sources.get(source)
+        quoted = any(quote.source == source for quote in self.record.ledger.quotes.values())
+        if known is not None and known.snapshot and not quoted:
+            self.blobs.put(self.corpus.text(source).encode("utf-8", "surrogatepass"), synced=True)
 
     def document(self, id: str) -> CorpusDocument | None:  # noqa: A002 - the word that the tools use
         """The document with this id; None where there is none."""

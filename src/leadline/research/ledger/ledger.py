@@ -31,6 +31,7 @@ from leadline.research.events import (
     UnitStatus,
     VerdictGiven,
     VersionFound,
+    Withdrawn,
 )
 from leadline.research.ledger.leaves import leaves
 
@@ -74,6 +75,8 @@ class Ledger:
     versions: list[VersionFound] = field(default_factory=list[VersionFound])
     quotes: dict[str, Quote] = field(default_factory=dict[str, Quote])
     """By evidence id, in the order of recording."""
+    cited: dict[str, QuoteRecorded] = field(default_factory=dict[str, QuoteRecorded])
+    """The fact that recorded each quote, by evidence id; it names the call."""
     draft: Report | None = None
     verdicts: dict[int, tuple[VerdictGiven, ...]] = field(default_factory=dict[int, tuple[VerdictGiven, ...]])
     """By sentence index of the draft; the last one of a sentence holds."""
@@ -129,8 +132,17 @@ class Ledger:
                     self.versions.append(event)
             case QuoteRecorded():
                 self.quotes[event.quote.id] = event.quote
+                self.cited[event.quote.id] = event
+            case Withdrawn():
+                self._withdraw(event)
             case _:
                 pass
+
+    def _withdraw(self, event: Withdrawn) -> None:
+        self.searches = [one for one in self.searches if not withdrawn(one, event)]
+        self.reads = [one for one in self.reads if not withdrawn(one, event)]
+        for evidence in [id_ for id_, fact in self.cited.items() if withdrawn(fact, event)]:
+            del self.cited[evidence], self.quotes[evidence]
 
     def _resume(self, event: Resumed) -> None:
         """The run goes on: what was true of its end alone is true no more, and what failed may be tried again."""
@@ -215,6 +227,11 @@ class Ledger:
     def next_evidence_id(self, unit: str) -> str:
         """The id for the next quote of a unit; it does not depend on what other units do."""
         return f"{unit}.e{len(self.evidence_of(unit)) + 1}"
+
+
+def withdrawn(fact: Searched | SourceRead | QuoteRecorded, by: Withdrawn) -> bool:
+    """Whether a fact of a call counts no more."""
+    return fact.child == by.child and fact.seq is not None and fact.seq >= by.since
 
 
 def page_at(source: Source, start: int) -> int | None:
