@@ -37,6 +37,7 @@ from leadline.research.engine.interrupted import (
     Placed,
     calls_in_flight,
     interrupted,
+    lost_calls,
 )
 from leadline.research.engine.listing import store_listing
 from leadline.research.engine.run import ResearchRun, RunParts

@@ -18,6 +18,8 @@ from leadline.research.events import (
     PageSpan,
     Paragraph,
     Planned,
+    Quote,
+    QuoteRecorded,
     Report,
     Searched,
     Section,
@@ -28,6 +30,7 @@ from leadline.research.events import (
     UnitEnded,
     UnitStarted,
     VerdictGiven,
+    Withdrawn,
 )
 from leadline.research.ledger.coverage import coverage
 from leadline.research.ledger.ledger import Ledger, page_at
@@ -158,3 +161,34 @@ def test_what_came_up_in_a_unit_is_what_it_searched_and_read_itself() -> None:
     )
     assert ledger.came_up_in("u1") == ("d-1", "d-2", "d-4")
     assert ledger.came_up_in("u3") == ()
+
+
+def test_what_a_child_no_longer_knows_counts_no_more() -> None:
+    def quote(number: int, child: str, seq: int) -> QuoteRecorded:
+        recorded = Quote(
+            id=f"u1.e{number}",
+            unit="u1",
+            source="d",
+            snapshot="s",
+            start=0,
+            end=1,
+            text="x",
+            match="exact",
+        )
+        return QuoteRecorded(quote=recorded, child=child, seq=seq)
+
+    before: list[Event] = [
+        Searched(unit="u1", query="kept", child="s-1", seq=5),
+        quote(1, "s-1", 9),
+        Searched(unit="u2", query="other", child="s-2", seq=12),
+    ]
+    lost: list[Event] = [
+        Searched(unit="u1", query="lost", child="s-1", seq=10),
+        SourceRead(source="d", start=0, end=5, unit="u1", child="s-1", seq=11),
+        quote(2, "s-1", 12),
+    ]
+    ledger = Ledger.of([*before, *lost, Withdrawn(child="s-1", since=10)])
+    assert [one.query for one in ledger.searches] == ["kept", "other"]
+    assert ledger.reads == []
+    assert list(ledger.quotes) == ["u1.e1"]
+    assert ledger.next_evidence_id("u1") == "u1.e2"
