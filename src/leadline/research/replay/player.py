@@ -149,8 +149,9 @@ class Player:
 
     @property
     def at_the_end(self) -> bool:
-        """Whether every recorded answer was played and somebody waits for one that never came."""
-        return self._waiting > 0 and not self.unasked
+        """Whether every recorded answer was played, and all who are at work wait for one that never came."""
+        busy = sum(agent.status == "running" for agent in self._agents.live)
+        return 0 < self._waiting == busy and not self.unasked
 
     def _wrapped(self, provider: str, adapter: LlmAdapter | None) -> LlmAdapter:
         return _RecordedAdapter(self, provider, adapter)

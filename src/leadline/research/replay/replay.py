@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from leadline.kernel.context import Context
     from leadline.research.engine.run import ResearchRun
     from leadline.research.events import Started
+    from leadline.research.ledger.ledger import Ledger
     from leadline.research.report.result import ResearchResult
     from leadline.research.request import Breadth
     from leadline.research.roles.purposes import ReportFormat
@@ -251,25 +252,38 @@ async def _seen_through(
     ctx: Context, run: ResearchRun, player: Player, cancelled: StoredRun | None
 ) -> ResearchResult:
     """The result, once all of the run is gone; where the recorded one was `cancelled`, so is this."""
-    ended = cancelled.ledger.ended if cancelled is not None else None
     async with AsyncExitStack() as unwind:
         unwind.push_async_callback(ctx.get(ResearchEngine).dispose, run)
         async with anyio.create_task_group() as tasks:
-            if ended is not None:
-                tasks.start_soon(_cut_short, ctx.get(Clock), run, player, ended.error or "cancelled")
+            if cancelled is not None:
+                tasks.start_soon(_cut_short, ctx.get(Clock), run, player, cancelled.ledger)
             await run.result()
             tasks.cancel_scope.cancel()
         return await run.result()
 
 
-async def _cut_short(clock: Clock, run: ResearchRun, player: Player, reason: str) -> None:
-    """Cancel the run where the recorded one was cancelled: when all that was recorded has been played."""
+async def _cut_short(clock: Clock, run: ResearchRun, player: Player, recorded: Ledger) -> None:
+    """Cancel the run where the recorded one was cancelled: when all that was recorded has come about."""
     asked, since = -1, clock.monotonic()
-    while not player.at_the_end and clock.monotonic() - since < _STUCK_S:
+    while not (player.at_the_end and _has_come_to(run.ledger, recorded)):
+        if clock.monotonic() - since > _STUCK_S:
+            break
         await clock.sleep(_LOOK_S)
         if len(player.asked) != asked:
             asked, since = len(player.asked), clock.monotonic()
-    await run.cancel(reason)
+    await run.cancel((recorded.ended.error if recorded.ended else None) or "cancelled")
+
+
+def _has_come_to(live: Ledger, recorded: Ledger) -> bool:
+    """Whether everything that had ended when the recorded run was cancelled has ended now."""
+    over = {
+        one: state.status
+        for one, state in recorded.units.items()
+        if state.status in ("completed", "partial", "failed")
+    }
+    return live.quotes.keys() >= recorded.quotes.keys() and all(
+        one in live.units and live.units[one].status == status for one, status in over.items()
+    )
 
 
 def _restoring(ctx: Context, texts: Texts) -> RestoreDocuments:
