@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from leadline.testing.provider_server.behaviours import Behaviour
-from tests.composition.cli import PROGRAM, QUESTION, Command, Ended, provider, started
+from tests.composition.cli import PROGRAM, QUESTION, Command, Ended, program, provider, started
 from tests.composition.conftest import FakeResearcher
 
 EACH_LIST = [["sessions", "list"], ["runs", "list"], ["sessions", "search", "hotel"]]
@@ -482,15 +482,35 @@ def test_a_dry_run_removes_nothing(command: Command, home: Path, run: str) -> No
     assert kept() == before
 
 
-def test_without_a_yes_and_a_terminal_nothing_is_removed(
-    command: Command, run: str, monkeypatch: pytest.MonkeyPatch
+def test_without_a_yes_and_a_terminal_nothing_is_removed_that_the_command_does_not_name(
+    command: Command, run: str, agent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    for words in (["delete", run], ["prune", "--older-than", "0s"]):
-        ended = command("sessions", *words)
-        assert (ended.code, ended.out) == (2, b"")
-        assert "--yes" in ended.complaint
-    assert len(listed(command("runs", "list", "--json"))) == 1
+    for words in (["delete", run[:-1]], ["delete", agent, run[:9]], ["prune", "--older-than", "0s"]):
+        for more in ([], ["--json"]):
+            ended = command("sessions", *words, *more)
+            assert (ended.code, ended.out) == (2, b"")
+            assert "--yes" in ended.complaint
+    assert len(listed(command("sessions", "list", "--json"))) == 2
+
+
+@on_either_store
+def test_an_id_that_is_written_out_is_consent_enough_where_there_is_no_terminal(
+    command: Command, run: str, agent: str
+) -> None:
+    children = [one["id"] for one in listed(command("sessions", "list", "--parent", run, "--json"))]
+    ended = program("sessions", "delete", children[0], agent, run, stdin=subprocess.DEVNULL)
+    assert (ended.code, ended.out) == (0, b"")
+    assert run in ended.err
+    assert listed(command("sessions", "list", "--children", "--json")) == []
+
+
+def test_a_collection_asks_only_where_there_is_a_terminal(command: Command, home: Path, run: str) -> None:
+    assert program("runs", "delete", run, stdin=subprocess.DEVNULL).code == 0
+    assert any((home / "blobs").rglob("?" * 64))
+    collect = ("sessions", "gc", "--grace", "0s", "--stale-index", "0s")
+    assert program(*collect, "--json", stdin=subprocess.DEVNULL).json["blobs"]
+    assert not any((home / "blobs").rglob("?" * 64))
 
 
 @pytest.mark.parametrize(("answer", "left"), [("y\n", 0), ("n\n", 1), ("\n", 1), ("", 1)])

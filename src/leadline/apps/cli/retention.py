@@ -128,7 +128,7 @@ def run_archive(given: Given) -> Exit:
 
 
 def run_delete(given: Given, *, runs: bool) -> Exit:
-    """Delete sessions or runs with all that they started, after asking.
+    """Delete sessions or runs with all that they started, after asking; where nobody can be asked, whole ids do.
 
     Raises:
         Quit: there is no such session, somebody writes it now, or nobody said yes; nothing was deleted.
@@ -149,7 +149,16 @@ def run_delete(given: Given, *, runs: bool) -> Exit:
     def told(reports: Sequence[DeleteReport]) -> list[str]:
         return [_deleted(one) for one in reports]
 
-    reports = _removed(given, work, told, lambda reports: True)
+    def typed_out(reports: Sequence[DeleteReport]) -> bool:
+        return {part.id for one in reports for part in one.parts}.issuperset(given.ids)
+
+    reports = _removed(
+        given,
+        work,
+        told,
+        consent=typed_out,
+        instead="a beginning of an id could mean another session by now: give the whole id, or add --yes",
+    )
     if given.as_json:
         _print(
             {
@@ -162,10 +171,10 @@ def run_delete(given: Given, *, runs: bool) -> Exit:
 
 
 def run_collect(given: Given) -> Exit:
-    """Remove stored texts and indexes that nothing needs, after asking.
+    """Remove stored texts and indexes that nothing needs, after asking where there is somebody to ask.
 
     Raises:
-        Quit: a log cannot be read, so that nobody knows what it needs, or nobody said yes.
+        Quit: a log cannot be read, so that nobody knows what it needs, or somebody said no.
     """
 
     async def work(app: Leadline, dry_run: bool) -> CollectReport:
@@ -183,7 +192,13 @@ def run_collect(given: Given) -> Exit:
         kept = f"{_count(report.needed, 'stored text')} needed, {report.recent} kept as too recent to tell"
         return [gone, kept, *report.notes]
 
-    report = _removed(given, work, told, lambda one: bool(one.blobs or one.indexes or one.leftovers))
+    report = _removed(
+        given,
+        work,
+        told,
+        anything=lambda one: bool(one.blobs or one.indexes or one.leftovers),
+        consent=lambda _: True,  # nothing that it removes is missed by anybody
+    )
     if given.as_json:
         _print(_plain(report))
     return Exit.DONE
@@ -206,7 +221,7 @@ def run_prune(given: Given) -> Exit:
         lines = [_deleted(one) for one in report.deleted] or ["nothing that old is stored"]
         return [*lines, *(f"{one} stays: {why}" for one, why in report.skipped)]
 
-    report = _removed(given, work, told, lambda one: bool(one.deleted))
+    report = _removed(given, work, told, anything=lambda one: bool(one.deleted))
     if given.as_json:
         _print(_plain(report))
     return Exit.DONE
@@ -217,15 +232,39 @@ async def _ids(app: Leadline, given: Sequence[str]) -> list[str]:
 
 
 def _removed(
-    given: Given, work: Removal[R], told: Callable[[R], list[str]], anything: Callable[[R], bool]
+    given: Given,
+    work: Removal[R],
+    told: Callable[[R], list[str]],
+    *,
+    anything: Callable[[R], bool] = lambda _: True,
+    consent: Callable[[R], bool] = lambda _: False,
+    instead: str = "add --yes, or --dry-run to see more",
 ) -> R:
-    """What was removed, or would be. Unless told to go ahead, asks first; says on stderr what came of it."""
+    """What was removed, or would be; says on stderr what came of it.
+
+    Args:
+        given: with `dry_run` nothing is removed; with `yes` nobody is asked.
+        work: removes.
+        told: the lines that say what it removed.
+        anything: whether there is something to ask about.
+        consent: whether the command says clearly enough what is to go, where there is no terminal to ask at.
+        instead: what to do if it does not.
+
+    Raises:
+        Quit: nobody said yes.
+    """
     if given.dry_run or not given.yes:
         would = from_store(lambda app: work(app, True), refuse=False)
         if given.dry_run or not anything(would):
             _say(given, told(would))
             return would
-        _ask(told(would))
+        terminal = bool(sys.stdin) and sys.stdin.isatty()
+        if terminal:
+            _ask(told(would))
+        elif not consent(would):
+            for line in told(would):
+                say(line)
+            raise Quit(Exit.USAGE, f"nothing was removed, as there is no terminal to ask at: {instead}")
     done = from_store(lambda app: work(app, False), refuse=False)
     _say(given, told(done))
     return done
@@ -240,12 +279,6 @@ def _say(given: Given, lines: Sequence[str]) -> None:
 def _ask(lines: Sequence[str]) -> None:
     for line in lines:
         say(line)
-    terminal = bool(sys.stdin) and sys.stdin.isatty()
-    if not terminal:
-        raise Quit(
-            Exit.USAGE,
-            "nothing was removed, as there is no terminal to ask at: add --yes, or --dry-run to see more",
-        )
     put("Go ahead? [y/N] ")
     if sys.stdin.readline().strip().lower() not in _YES:
         raise Quit(Exit.USAGE, "nothing was removed")
