@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import Generic, TypeVar, cast
 
 from leadline.core.session.errors import SessionNotFound
 from leadline.core.session.log import Session
@@ -22,9 +22,7 @@ from leadline.testing.conformance.session_store import Noted, header, whole_turn
 from leadline.testing.faults.images import Image
 from leadline.testing.faults.work import Note
 
-OpenStore: TypeAlias = Callable[[Path, EventTypes], SessionStore]
-"""Opens the store that is kept in a folder, as a new process does."""
-CloseStore: TypeAlias = Callable[[SessionStore], Awaitable[None]]
+S = TypeVar("S", bound=SessionStore)
 
 SESSIONS = ("s-1", "s-2", "s-3")
 FORK = "s-4"
@@ -36,7 +34,7 @@ async def _nothing(store: SessionStore) -> None:
     """A store that needs no closing."""
 
 
-class StoreWork:
+class StoreWork(Generic[S]):
     """Several sessions at once: turns appended one by one and together, synced, forked, deleted, closed.
 
     After a crash: every session that was told to be there is; each begins with everything that was promised
@@ -44,7 +42,10 @@ class StoreWork:
     nothing refuses to be listed, read or opened; and it goes on to the same end.
     """
 
-    def __init__(self, opened: OpenStore, close: CloseStore = _nothing) -> None:
+    def __init__(
+        self, opened: Callable[[Path, EventTypes], S], close: Callable[[S], Awaitable[None]] = _nothing
+    ) -> None:
+        """`opened` opens the store that is kept in a folder, as a new process does; `close` closes it."""
         self._opened = opened
         self._close = close
 
