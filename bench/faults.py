@@ -143,6 +143,7 @@ async def _measured(share: float) -> list[Row]:
 
 
 def _row(bar: str, value: int, of: int) -> Row:
+    print(f"{bar}: {value} of {of}", file=sys.stderr, flush=True)
     return {"bar": bar, "value": value, "unit": "", "floor": of, "ratio": value / of if of else None}
 
 
