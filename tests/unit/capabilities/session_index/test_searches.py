@@ -58,6 +58,27 @@ async def test_words_of_scripts_without_spaces_are_found_inside_their_sentences(
     assert [hits[0].snippet[a:b] for a, b in hits[0].marks] == [word]
 
 
+@pytest.mark.parametrize("word", ["15,000", "Python", "python 学习", "PostgreSQL16"])
+async def test_a_number_or_a_name_in_the_midst_of_such_letters_is_a_word(library: Library, word: str) -> None:
+    await library.add(
+        "r-1", run("?", draft("一泊15,000円まで。用Python学习PostgreSQL16数据库。")), kind="research"
+    )
+    await library.add("s-1", turn(1, "完全不同的内容"))
+    (hit,) = await search(library, word)
+    assert (hit.summary.id, hit.place) == ("r-1", "report")
+    assert hit.snippet.endswith("Found 一泊15,000円まで。用Python学习PostgreSQL16数据库。")
+    shown = [hit.snippet[a:b] for a, b in hit.marks]
+    assert shown and all(part.casefold() in word.casefold() for part in shown)
+
+
+async def test_a_question_without_spaces_comes_before_what_was_said_on_it(library: Library) -> None:
+    asked = "东京的酒店每晚多少钱"
+    await library.add("s-1", turn(1, "Prices", f"{asked}？" * 3))
+    await library.add("r-1", run(asked), kind="research")
+    hits = await search(library, asked)
+    assert [(hit.summary.id, hit.place) for hit in hits] == [("r-1", "question"), ("s-1", "transcript")]
+
+
 async def test_pairs_of_letters_from_different_places_do_not_make_a_word(library: Library) -> None:
     await library.add("s-1", turn(1, "港口在北方，口径不同，径流很大"))
     assert await found(library, "港口径流") == [] and await found(library, "口径不同") == ["s-1"]

@@ -27,7 +27,7 @@ from leadline.core.session.projection import Checkpoint
 from leadline.core.session.titles import cut_title
 from leadline.core.unspaced import pairs
 
-SCHEMA = 1
+SCHEMA = 2
 """Another number makes every index be built anew: raise it with the tables or with what goes into them."""
 
 _BUSY_S = 30.0
@@ -51,7 +51,7 @@ CREATE INDEX session_held ON session(id) WHERE holder != '';
 CREATE TABLE progress(session INTEGER PRIMARY KEY, offset INTEGER NOT NULL, checkpoints BLOB NOT NULL);
 CREATE TABLE passage(row INTEGER PRIMARY KEY, session INTEGER NOT NULL, place TEXT NOT NULL, key TEXT NOT NULL);
 CREATE INDEX passage_session ON passage(session, place, key);
-CREATE VIRTUAL TABLE words USING fts5(head, body, pairs, tokenize = 'porter unicode61 remove_diacritics 2');
+CREATE VIRTUAL TABLE words USING fts5(head, body, head_pairs, body_pairs, tokenize = 'porter unicode61 remove_diacritics 2');
 """
 _NAMES = ("session", "progress", "passage", "words")
 
@@ -72,7 +72,7 @@ ON CONFLICT(id) DO UPDATE SET
 """
 """What was read of a log stays known while its stamp stays, or where none was taken, its size and time."""
 
-_RANKING = "bm25(words, 3.0, 1.0, 1.0)"
+_RANKING = "bm25(words, 3.0, 1.0, 3.0, 1.0)"
 """Weights of the columns: a word in a title, a question or a report counts more."""
 
 _SEEN = "stamp || '/' || size || '/' || modified"
@@ -301,10 +301,10 @@ class IndexFile:
         cursor = self._connection.execute(
             "INSERT INTO passage(session, place, key) VALUES (?, ?, ?)", (n, passage.place, passage.key)
         )
-        head, body = (text, "") if passage.place in _HEADS else ("", text)
+        spoken, paired = ("head", "head_pairs") if passage.place in _HEADS else ("body", "body_pairs")
         self._connection.execute(
-            "INSERT INTO words(rowid, head, body, pairs) VALUES (?, ?, ?, ?)",
-            (cursor.lastrowid, head, body, "" if text.isascii() else pairs(text)),
+            f"INSERT INTO words(rowid, {spoken}, {paired}) VALUES (?, ?, ?)",
+            (cursor.lastrowid, text, "" if text.isascii() else pairs(text)),
         )
 
     # --- asking ---

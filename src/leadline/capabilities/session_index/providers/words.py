@@ -16,6 +16,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 OPEN, CLOSE = "\x01", "\x02"
 """Stand around a word that the full-text index marks; they are in no text."""
 
+_SEAM = "\x03"
+"""Stands around letters of scripts without spaces, so that a number or a name in the midst of them is a word."""
+
 _BEFORE, _SHOWN = 60, 200
 
 
@@ -24,8 +27,7 @@ class Words:
     """What is looked for."""
 
     terms: tuple[str, ...]
-    """Each as a part of a full-text expression over the columns `head`, `body` and `pairs`; quoted, so that nothing
-    in it is syntax."""
+    """Each as a part of a full-text expression over the columns of the index; quoted, so that nothing in it is syntax."""
     runs: tuple[str, ...]
     """Words of scripts without spaces."""
 
@@ -52,12 +54,15 @@ def parse(text: str) -> Words | None:
 def _phrase(run: str) -> str:
     """The pairs of a run one behind the other: they stand so only where the run stands."""
     pairs = " ".join(asked_pairs(run))
-    return f'pairs : "{pairs}"' if len(run) > 1 else f'pairs : "{pairs}" *'
+    phrase = f'{{head_pairs body_pairs}} : "{pairs}"'
+    return phrase if len(run) > 1 else f"{phrase} *"
 
 
 def indexed(text: str) -> str:
-    """`text` as the index keeps it: composed, and without control characters."""
-    return _CONTROL.sub(" ", unicodedata.normalize("NFC", text))
+    """`text` as the index keeps it: composed, without control characters, and with seams between scripts."""
+    if text.isascii():
+        return _CONTROL.sub(" ", text)
+    return RUN.sub(rf"{_SEAM}\g<0>{_SEAM}", _CONTROL.sub(" ", unicodedata.normalize("NFC", text)))
 
 
 def folded(text: str) -> str:
@@ -69,7 +74,7 @@ def snippet(marked: str, runs: tuple[str, ...]) -> tuple[str, tuple[tuple[int, i
     """One line of a text around the words that were found in it, and where they stand in that line.
 
     Args:
-        marked: the text, with OPEN and CLOSE around each word.
+        marked: the text as it was indexed, with OPEN and CLOSE around each word.
         runs: words without spaces, which are not marked.
     """
     text, found = _unmarked(marked)
@@ -87,7 +92,7 @@ def _unmarked(marked: str) -> tuple[str, list[tuple[int, int]]]:
     parts: list[str] = []
     found: list[tuple[int, int]] = []
     at = 0
-    for index, piece in enumerate(re.split(f"[{OPEN}{CLOSE}]", marked)):
+    for index, piece in enumerate(re.split(f"[{OPEN}{CLOSE}]", marked.replace(_SEAM, ""))):
         parts.append(piece)
         if index % 2:
             found.append((at, at + len(piece)))
