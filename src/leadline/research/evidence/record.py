@@ -33,7 +33,8 @@ class RunRecord:
 
     def __init__(self, session: Session, report: Callable[[BaseException, str], None]) -> None:
         """What the session has already is in the ledger at once. `report` is told what a disk could not promise."""
-        self._report = report
+        self.report = report
+        """Tells whoever watches the program what could not be done."""
         self.session = session
         self.ledger = Ledger()
         self._facts: list[Event] = []
@@ -64,7 +65,7 @@ class RunRecord:
         try:
             await self.session.sync()
         except (SessionWriteFailed, SessionClosed) as error:
-            self._report(error, f"making run {self.session.id} survive a power cut")
+            self.report(error, f"making run {self.session.id} survive a power cut")
 
     def of_call(self, child: str | None, seq: int | None) -> Event | None:
         """What was written down for one tool call of a child; None where nothing was yet."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from leadline.core.session.log import Session
@@ -38,7 +37,7 @@ def record_evidence_tool(unit: str, shelf: SourceShelf) -> Tool:
     """The tool for one unit; what it accepts is in the run's log when the model is told the id."""
 
     async def execute(arguments: RecordEvidence, call: ToolInvocation) -> ToolOutput:
-        await to_thread.run_sync(shelf.keep, arguments.source)
+        await shelf.keep(arguments.source)
         return _record(unit, shelf, arguments, Cited.of(call))
 
     return Tool(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import cast
 
+from anyio import to_thread
 from pydantic import BaseModel
 
 from leadline.capabilities.corpus.seam import Corpus, CorpusDocument, UnknownDocument
 from leadline.core.llm.jsonvalue import JsonValue
 from leadline.core.session.blobs import Blobs
+from leadline.core.session.errors import BlobWriteFailed
 from leadline.core.session.log import Session
 from leadline.core.tools.invocation import ToolInvocation
 from leadline.core.tools.spec import Tool, ToolOutput
@@ -31,16 +34,25 @@ class SourceShelf:
     """ISO time in UTC."""
     blobs: Blobs
 
-    def keep(self, source: str) -> None:
-        """Make the text of a source survive a power cut, before a quote says what stands in it. Blocks on the disk.
+    async def keep(self, source: str) -> None:
+        """Make the text of a source survive a power cut, before a quote says what stands in it.
+
+        What the disk could not promise is reported; the text is stored all the same.
 
         Raises:
-            BlobWriteFailed: the disk refused.
+            BlobWriteFailed: the text is not stored, and cannot be.
         """
         known = self.record.ledger.sources.get(source)
         quoted = any(quote.source == source for quote in self.record.ledger.quotes.values())
-        if known is not None and known.snapshot and not quoted:
-            self.blobs.put(self.corpus.text(source).encode("utf-8", "surrogatepass"), synced=True)
+        if known is None or not known.snapshot or quoted:
+            return
+        text = self.corpus.text(source).encode("utf-8", "surrogatepass")
+        try:
+            await to_thread.run_sync(partial(self.blobs.put, text, synced=True))
+        except BlobWriteFailed as error:
+            if not self.blobs.has(known.snapshot):
+                raise
+            self.record.report(error, f"making the text of {known.location} survive a power cut")
 
     def document(self, id: str) -> CorpusDocument | None:  # noqa: A002 - the word that the tools use
         """The document with this id; None where there is none."""
