@@ -23,7 +23,7 @@ STORES = ("files", "database")
 KILLS = 4
 
 
-@pytest.mark.parametrize("store", [*STORES, "jumping"])
+@pytest.mark.parametrize("store", [*STORES, "jumping", "stopped"])
 async def test_a_run_comes_to_the_same_report_after_any_crash(tmp_path: Path, store: str) -> None:
     name = f"{WORKS}:{store}"
     journal = record(name, tmp_path / "whole")

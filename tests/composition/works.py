@@ -25,6 +25,7 @@ HERE = Path(__file__).parent
 
 files = ResearchWork()
 database = ResearchWork(patches=[HERE / "sqlite_store.yml"])
+stopped = ResearchWork(stopped_at=6)
 jumping = ResearchWork(patches=[HERE / "jumping_clock.yml"])
 
 

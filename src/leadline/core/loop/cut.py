@@ -105,6 +105,14 @@ class CutStep:
         return answered.error_code in _STOPPED and called is not None and set(called.side_effects) <= READS
 
     @property
+    def stopping(self) -> bool:
+        """Whether something in it tells that the turn was being stopped."""
+        if self.said is not None:
+            codes = {answered.error_code for answered in self.answers.values()}
+            return self.said.state == "interrupted" or bool(codes & {*_UNBEGUN, Code.ABORTED})
+        return self.ended is not None and self.ended.state == "cancelled"
+
+    @property
     def in_flight(self) -> bool:
         """Whether its latest request was neither answered nor ended."""
         return self.sent is not None and self.ended is None and self.said is None
@@ -155,6 +163,12 @@ class CutTurn:
         """The fact that somebody goes on with it."""
         void = self.step.void or TurnResumed(turn=0, step=0)
         return structs.replace(void, turn=self.number, step=self.step.number, seconds=round(self.seconds, 6))
+
+
+def stopped_midway(session: Session) -> bool:
+    """Whether the turn that is open was being stopped when its process died: some of its end is written, and not all."""
+    cut = _latest(session) if session.place.turn_open else None
+    return cut is not None and cut.step.stopping
 
 
 def cut_turn(session: Session) -> CutTurn | None:

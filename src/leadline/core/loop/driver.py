@@ -11,10 +11,11 @@ from leadline.core.agent.driver import Abort, Driver
 from leadline.core.clock import Clock
 from leadline.core.ids import Ids
 from leadline.core.llm.adapter import Models
-from leadline.core.loop.cut import cut_turn
+from leadline.core.loop.cut import cut_turn, stopped_midway
 from leadline.core.loop.thread import Thread
 from leadline.core.loop.turn import Turn
 from leadline.core.prompt.sections import PromptSections
+from leadline.core.session.repair import repairs
 from leadline.core.tools.pipeline import ToolPipeline
 from leadline.core.tools.registry import ToolRegistry
 
@@ -46,6 +47,8 @@ class Loop(Driver):
         thread = self._threads.get(agent)
         if thread is None:
             thread = self._threads[agent] = Thread(agent, self.prompt, self.tools)
+        if proceed and stopped_midway(agent.session):
+            agent.session.append_all(repairs(agent.session))  # what its process was about to write
         cut = cut_turn(agent.session) if proceed else None
         try:
             await Turn(self, agent, thread, abort, cut).run(proceed=proceed)

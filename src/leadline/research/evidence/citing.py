@@ -9,7 +9,8 @@ from typing import cast
 import msgspec
 
 from leadline.core.llm.jsonvalue import JsonValue
-from leadline.core.session.events import ToolAnswered, ToolCalled
+from leadline.core.llm.messages import ToolMessage
+from leadline.core.session.events import ToolAnswered, ToolCalled, TurnResumed
 from leadline.core.session.log import Session
 from leadline.core.tools.invocation import ToolInvocation
 
@@ -54,20 +55,33 @@ def call_seq(call: ToolInvocation) -> int | None:
 
 
 def calls_of(session: Session) -> Iterator[MadeCall]:
-    """Every call with a result that its tool gave, in the order of the calls."""
-    results = {event.message.call_id: event for event in session.of(ToolAnswered) if not event.synthesised}
-    for logged, called in session.logged_of(ToolCalled):
-        answered = results.get(called.call_id)
-        if answered is not None:
-            message = answered.message
-            yield MadeCall(
-                logged.seq,
-                called.call_id,
-                called.name,
-                _object(called.arguments.encode()),
-                _object(bytes(message.value)) if isinstance(message.value, msgspec.Raw) else {},
-                message.is_error,
-            )
+    """Every call with a result that its tool gave and that counts, in the order of the calls.
+
+    A call that was stopped and made again is told once, by the `tool/call` that its result came after.
+    """
+    void = {message for resumed in session.of(TurnResumed) for message in resumed.void}
+    called: dict[str, tuple[int, ToolCalled]] = {}
+    made: dict[int, MadeCall] = {}
+    for line in session.logged:
+        event = session.event(line) if line.type in (ToolCalled.TYPE, ToolAnswered.TYPE) else None
+        if isinstance(event, ToolCalled):
+            called[event.call_id] = line.seq, event
+        elif isinstance(event, ToolAnswered) and not event.synthesised and event.message.id not in void:
+            before = called.get(event.message.call_id)
+            if before is not None:
+                made[before[0]] = _made(*before, event.message)
+    yield from (made[seq] for seq in sorted(made))
+
+
+def _made(seq: int, called: ToolCalled, message: ToolMessage) -> MadeCall:
+    return MadeCall(
+        seq,
+        called.call_id,
+        called.name,
+        _object(called.arguments.encode()),
+        _object(bytes(message.value)) if isinstance(message.value, msgspec.Raw) else {},
+        message.is_error,
+    )
 
 
 def _object(data: bytes) -> Mapping[str, JsonValue]:

@@ -11,6 +11,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
+
 from leadline.core.session.store import SessionStore
 from leadline.kernel.errors import LeadlineError
 from leadline.testing.faults.bills import Asked, asked_in, check_bill
@@ -51,28 +53,41 @@ class ResearchWork:
         delay_s: float = 0.0,
         patches: Sequence[Path] = (),
         corpus: Path | None = None,
+        stopped_at: int | None = None,
     ) -> None:
-        """`corpus` is where the documents are; None: beside the folder that the work is done in."""
+        """`corpus` is where the documents are; None: beside the folder that the work is done in.
+
+        `stopped_at` is the number of the request, from 0, in which the run is cancelled and then taken up, so that
+        crashes while it is stopped and taken up are tried too.
+        """
         self._topics: tuple[Topic, ...] = topics(units, sentences)
         self._researcher = ScriptedResearcher(self._topics, delay_s=delay_s, reads=reads)
         self._answers = 2 + units * (reads + 3)
         """A plan and a report; a unit searches, reads, quotes and hands in."""
         self._patches = tuple(patches)
         self._corpus = corpus
+        self._stopped_at = stopped_at
 
     async def start(self, folder: Path, note: Note) -> object:
         corpus = self._corpus or folder.parent / CORPUS
         write_corpus(corpus, self._topics)
         note("corpus", str(corpus))
 
+        reached = anyio.Event()
+
         def answer(request: Received) -> Behaviour:
             note("charged", request.headers.get("idempotency-key", ""))
+            if request.n == self._stopped_at:
+                reached.set()
+                return Behaviour("stall")
             return self._researcher(request)
 
         async with AsyncExitStack() as stack:
             server = await stack.enter_async_context(ProviderServer(answer, strict=True))
             app = await stack.enter_async_context(self._app(folder, server))
             run = await app.start_research(QUESTION, corpus=[corpus], breadth="broad")
+            if self._stopped_at is not None:
+                run = await _stopped(app, run, reached)
             return await _outcome(run)
 
     async def resume(self, folder: Path, image: Image) -> object:
@@ -115,6 +130,16 @@ async def _stored_run(app: Leadline, image: Image) -> StoredRun | None:
             if found.ledger.started is not None:
                 return found
     return None
+
+
+async def _stopped(app: Leadline, run: ResearchRun, reached: anyio.Event) -> ResearchRun:
+    """The run again, after it was cancelled."""
+    try:
+        await reached.wait()
+        await run.cancel("stopped")
+    finally:
+        await run.dispose()
+    return await app.resume_research(run.id)
 
 
 async def _outcome(run: ResearchRun) -> object:
