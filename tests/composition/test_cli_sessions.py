@@ -565,6 +565,25 @@ def test_a_child_may_be_deleted_alone_or_together_with_its_run(command: Command,
     assert listed(command("sessions", "list", "--children", "--json")) == []
 
 
+def test_a_file_that_cannot_be_a_session_is_named_and_never_said_to_be_gone(
+    command: Command, home: Path, agent: str
+) -> None:
+    note, pipe = home / "sessions" / "my notes.jsonl", home / "sessions" / "s-pipe.jsonl"
+    note.write_text("buy milk\n")
+    os.mkfifo(pipe)
+    reasons = {one["id"]: one["reason"] for one in listed(command("sessions", "list", "--json"))}
+    assert "rename" in reasons["my notes"] and "no regular file" in reasons["s-pipe"]
+    for words in (["delete", "my notes", "--yes"], ["archive", "my notes"]):
+        ended = command("sessions", *words)
+        assert (ended.code, ended.out) == (2, b"")
+        assert "my notes" in ended.complaint
+    assert note.exists()
+    ended = command("sessions", "gc", "--yes")
+    assert (ended.code, ended.out) == (2, b"") and str(pipe) in ended.complaint
+    assert command("sessions", "delete", "s-pipe", "--yes").code == 0
+    assert command("sessions", "gc", "--yes").code == 0
+
+
 @on_either_store
 def test_a_fork_outlives_the_session_that_it_is_from(command: Command, agent: str) -> None:
     fork = command("sessions", "fork", agent).out.decode().strip()

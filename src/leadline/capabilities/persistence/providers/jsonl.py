@@ -153,7 +153,7 @@ class JsonlSessions(SessionStore):
                 line = file.readline(MAX_HEADER_BYTES)
         except OSError as error:
             raise SessionUnreadable(
-                f"session {files.id} ({files.plain}) cannot be read: {error.strerror}"
+                f"session {files.id} ({files.plain}) cannot be read: {error.strerror or error}"
             ) from error
         writable_header(line, files.id, f"session {files.id} ({files.plain}) cannot be opened for writing")
 
@@ -396,7 +396,9 @@ class JsonlSessions(SessionStore):
             raise self._missing(session_id) from None
         except OSError as error:
             raise SessionWriteFailed(
-                str(files.plain), error.strerror or str(error), "make its directory writable"
+                str(files.plain),
+                error.strerror or str(error),
+                "make its directory writable, or remove it yourself",
             ) from error
         finally:
             lease.release()

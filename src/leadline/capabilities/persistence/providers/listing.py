@@ -46,6 +46,10 @@ def entry_of(path: Path, lock: Path, types: EventTypes, now: float) -> SessionEn
     try:
         if not path.is_file():
             return _unreadable(session_id, path, "it is no regular file; move it away")
+        if not valid_id(session_id):
+            return _unreadable(
+                session_id, path, "its name cannot be the id of a session; rename the file or move it away"
+            )
         if path.name.endswith(PACKED):
             return _archived(session_id, path, types)
         with path.open("rb", buffering=0) as file:

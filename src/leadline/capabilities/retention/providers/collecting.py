@@ -158,7 +158,7 @@ class Collection:
                 await to_thread.run_sync(names.whole, moved)
         except SessionNotFound:
             if entry.status == "unreadable" and not self._is_looked_through(Path(entry.path)):
-                raise CollectRefused(f"nothing was removed: {entry.reason}") from None
+                raise CollectRefused(f"nothing was removed: {entry.path}: {entry.reason}") from None
             return False  # deleted meanwhile, or looked through as a file
         except SessionError as error:
             raise CollectRefused(

@@ -66,7 +66,9 @@ class Kin:
         Raises:
             SessionNotFound: there is none of that id.
         """
-        root = self.entries.get(session_id) or await self._store.entry(session_id)
+        root = self.entries.get(session_id)
+        if root is None or root.status == "unreadable":  # a list also names files that cannot be a session
+            root = await self._store.entry(session_id)
         members, forks = await self._below([root])
         adopted: list[SessionEntry] = []
         if adopt and root.parent is not None and await self.is_fork(root):
