@@ -731,3 +731,26 @@ async def test_a_call_that_had_not_begun_is_told_so_also_behind_a_turn_that_was_
             ("a", "TOOL_OUTCOME_UNKNOWN"),
             ("b", "TOOL_NOT_STARTED"),
         ]
+
+
+@pytest.mark.parametrize("story", SAFE, ids=lambda story: story.name)
+async def test_a_process_that_died_while_it_stopped_a_turn_has_stopped_nothing(
+    tmp_path: Path, story: Story
+) -> None:
+    whole = await live(tmp_path / "whole", story)
+    assert whole.session is not None
+    for at in range(1, whole.done + 1):
+        stopped = await live(tmp_path / f"hang{at}", story, hang=at)
+        assert stopped.session is not None
+        last_end = max(n for n, line in enumerate(stopped.lines) if b'"turn/end"' in line)
+        for border in range(max(1, last_end - 4), last_end + 1):
+            if not any(b'"turn/start"' in line for line in stopped.lines[:border]):
+                continue
+            folder = cut(tmp_path / f"hang{at}cut{border}", stopped.session.id, stopped.lines[:border])
+            last = await live(folder, story, stopped.session.id, proceed=True)
+            assert last.session is not None
+            assert last.proved
+            spoilt = {it.rpartition(":")[0] or it for it in lost(last.session)}
+            assert without_unknown(told(last.session), spoilt) == without_unknown(told(whole.session), spoilt)
+            assert ends(last.session)[-1] == ends(whole.session)[-1]
+            assert last.session.place.turn == whole.session.place.turn
