@@ -30,6 +30,8 @@ USABLE_OUTCOMES: frozenset[str] = frozenset({"ok", "partial"})
 RunStatus: TypeAlias = Literal["completed", "partial", "cancelled", "failed"]
 RoleStatus: TypeAlias = Literal["completed", "partial", "cancelled", "failed"]
 UnitStatus: TypeAlias = Literal["completed", "partial", "cancelled", "failed"]
+UNFINISHED: frozenset[UnitStatus] = frozenset({"failed", "cancelled"})
+"""Units of a run that ended are tried again when it goes on."""
 Polarity: TypeAlias = Literal["supporting", "opposing", "context"]
 MatchKind: TypeAlias = Literal["exact", "normalised"]
 Label: TypeAlias = Literal["finding", "analysis", "recommendation", "background"]
@@ -439,6 +441,8 @@ class Noted(Event, frozen=True, kw_only=True):
     text: str
     of_end: bool = False
     """True of how the run ended; no longer true when it goes on."""
+    of_draft: bool = False
+    """True of the draft that follows; no longer true when another takes its place."""
 
 
 def _no_metadata() -> dict[str, str | int | bool | None]:

@@ -5,8 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from leadline.core.llm.failure import Stop
+from leadline.core.llm.messages import Text
 from leadline.core.llm.usage import Usage
-from leadline.core.session.events import AssistantChunk, AssistantSaid, RequestEnded, TurnEnd, TurnResumed
+from leadline.core.session.events import (
+    AssistantChunk,
+    AssistantSaid,
+    InboxSpliced,
+    RequestEnded,
+    TurnEnd,
+    TurnResumed,
+)
 from leadline.orchestration.subagent.seam import MAX_DIAGNOSTIC_BYTES, StopReason
 
 if TYPE_CHECKING:
@@ -20,6 +28,15 @@ _STOP_REASONS: dict[str, StopReason] = {
     "refusal": "refusal",
     "max-tokens": "max-tokens",
 }
+
+
+def prompt_of(session: Session) -> str | None:
+    """What the child was asked to do; None where that never reached it."""
+    for spliced in session.of(InboxSpliced, session.lifecycle_start):
+        for message in spliced.inserted:
+            if message.source.kind == "agent":
+                return "".join(part.text for part in message.content if isinstance(part, Text))
+    return None
 
 
 def output_of(session: Session) -> str:

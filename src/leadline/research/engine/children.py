@@ -21,6 +21,7 @@ from leadline.core.session.log import Session
 from leadline.core.session.store import SessionStore
 from leadline.core.tools.spec import Tool
 from leadline.kernel.errors import LeadlineError
+from leadline.orchestration.subagent.outcome import prompt_of
 from leadline.orchestration.subagent.seam import SubagentRequest, SubagentResult, SubagentRun, Subagents
 from leadline.research.engine.config import EngineConfig
 from leadline.research.engine.role_log import Attempt, RoleLog
@@ -84,7 +85,7 @@ class Children:
                 where it was when the disk is well.
             LeadlineError: the very first role could not be started.
         """
-        attempt = self._log.next(call.key)
+        attempt = await self._next_attempt(call)
         if attempt.ended is not None and attempt.settled:
             self._first.set()
             return recorded_answer(attempt.ended)
@@ -111,6 +112,17 @@ class Children:
             with anyio.CancelScope(shield=True):
                 await self._free(child)
 
+    async def _next_attempt(self, call: RoleCall) -> Attempt:
+        """The attempt that the log has next, where it is one at this very work; else a new one."""
+        attempt = self._log.next(call.key)
+        if not attempt.doubtful or attempt.child is None:
+            return attempt
+        try:
+            asked = prompt_of(await self._store.read(attempt.child))
+        except SessionNotFound:
+            asked = None
+        return attempt if asked == call.prompt else self._log.new(call.key)
+
     def _check_disk(self, child: SubagentRun | None, error: LeadlineError | None = None) -> None:
         sessions = [self._shelf.record.session]
         if child is not None and child.agent is not None:
@@ -118,6 +130,11 @@ class Children:
         for refused in (one.refused for one in sessions):
             if refused is not None:
                 raise refused
+        if len(sessions) > 1 and (open_ := sessions[1]).place.turn_open:
+            # Nobody stopped it, and it could not be ended: a blob was refused, or the promise of a side effect.
+            raise SessionWriteFailed(
+                open_.where, "something of it could not be written down", f"see: leadline show {open_.id}"
+            )
         if error is not None and isinstance(error.__cause__, SessionWriteFailed):
             raise error.__cause__
 

@@ -7,7 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from leadline.core.session.events import Event
-from leadline.research.events import Ended, Resumed, RoleEnded, RoleStarted
+from leadline.research.events import (
+    UNFINISHED,
+    Ended,
+    Resumed,
+    RoleEnded,
+    RoleStarted,
+    UnitEnded,
+    UnitStarted,
+)
 
 
 @dataclass
@@ -21,6 +29,10 @@ class Attempt:
     """The session in which it is made; None before there is one."""
     ended: RoleEnded | None = None
     """What became of it; None where it was cut off, or has not begun."""
+    begun: int = 0
+    """How many events of the run stand before it."""
+    doubtful: bool = False
+    """Whether units that had failed when it began were tried again since: it counts only if it was asked the same."""
 
     @property
     def settled(self) -> bool:
@@ -41,6 +53,12 @@ class RoleLog:
     """The highest number of an attempt, by key; those that count no more included."""
     _asked: Counter[str] = field(default_factory=Counter[str])
     _over: bool = False
+    _at: int = 0
+    """How many events were folded."""
+    _children: set[str] = field(default_factory=set[str])
+    _unit_children: set[str | None] = field(default_factory=set[str | None])
+    _failed: dict[str, int] = field(default_factory=dict[str, int])
+    """Units that came to nothing, and how many events stand before that."""
     _ended: dict[tuple[str, int], RoleEnded] = field(default_factory=dict[tuple[str, int], RoleEnded])
 
     @classmethod
@@ -52,10 +70,20 @@ class RoleLog:
         return log
 
     def _add(self, event: Event) -> None:
+        self._at += 1
         match event:
             case RoleStarted():
                 self._numbers[event.key] = max(self._numbers[event.key], event.attempt)
-                self._attempts[event.key].append(Attempt(event.key, event.attempt, event.child))
+                self._children.add(event.child)
+                counting = [one for one in self._attempts[event.key] if not one.doubtful]
+                begun = Attempt(event.key, event.attempt, event.child, begun=self._at)
+                self._attempts[event.key] = [*counting, begun]
+            case UnitStarted():
+                self._unit_children.add(event.child)
+            case UnitEnded():
+                self._failed.pop(event.unit, None)
+                if event.status in UNFINISHED:
+                    self._failed[event.unit] = self._at
             case RoleEnded():
                 self._ended[event.key, event.attempt] = event
                 for attempt in self._attempts[event.key]:
@@ -82,6 +110,16 @@ class RoleLog:
             self._attempts[key] = [
                 one for one in attempts if one.ended is None or one.ended.status != "failed"
             ]
+        self._doubt_what_followed()
+
+    def _doubt_what_followed(self) -> None:
+        """What was begun behind a unit that failed, such as a report, was begun on less than there may be now."""
+        since = min(self._failed.values(), default=self._at)
+        self._failed.clear()
+        for attempts in self._attempts.values():
+            for one in attempts:
+                if one.begun > since and one.child not in self._unit_children:
+                    one.doubtful = True
 
     def next(self, key: str) -> Attempt:
         """The attempt that a method asks for now: the next one in the log, else a new one."""
@@ -101,6 +139,12 @@ class RoleLog:
     def unsettled(self) -> Sequence[Attempt]:
         """Attempts that were cut off."""
         return [one for attempts in self._attempts.values() for one in attempts if not one.settled]
+
+    @property
+    def void(self) -> frozenset[str]:
+        """Sessions of attempts that count no more, since the run went on after an end."""
+        counting = {one.child for attempts in self._attempts.values() for one in attempts}
+        return frozenset(self._children - counting)
 
     @property
     def settled(self) -> Sequence[RoleEnded]:

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from leadline.core.session.events import Event
 from leadline.research.events import (
+    UNFINISHED,
     USABLE_OUTCOMES,
     Drafted,
     Ended,
@@ -80,6 +81,8 @@ class Ledger:
     draft: Report | None = None
     verdicts: dict[int, tuple[VerdictGiven, ...]] = field(default_factory=dict[int, tuple[VerdictGiven, ...]])
     """By sentence index of the draft; the last one of a sentence holds."""
+    draft_outdated: bool = False
+    """Whether units that had failed when it was drafted were tried again since: the next draft takes its place."""
     draft_of_end: bool = False
     """Whether the draft is only what an end without a report put together."""
     noted: list[Noted] = field(default_factory=list[Noted])
@@ -108,6 +111,7 @@ class Ledger:
                 self._end_unit(event)
             case Drafted():
                 self.draft, self.draft_of_end, self.verdicts = event.report, event.of_end, {}
+                self.draft_outdated = False
             case VerdictGiven():
                 self.verdicts[event.sentence] = (*self.verdicts.get(event.sentence, ()), event)
             case Noted():
@@ -147,14 +151,18 @@ class Ledger:
     def _resume(self, event: Resumed) -> None:
         """The run goes on: what was true of its end alone is true no more, and what failed may be tried again."""
         if self.ended is not None:
-            for id_, state in self.units.items():
-                if state.status in ("failed", "cancelled"):
-                    self.units[id_] = UnitState(state.unit, state.attempt, state.child)
+            again = [state for state in self.units.values() if state.status in UNFINISHED]
+            for state in again:
+                self.units[state.unit.id] = UnitState(state.unit, state.attempt, state.child)
+            if again and self.draft is not None:
+                self.draft_outdated = True
+                self.noted = [note for note in self.noted if not note.of_draft]
         self.ended = None
         self.resumed.append(event)
         self.noted = [note for note in self.noted if not note.of_end]
         if self.draft_of_end:
             self.draft, self.draft_of_end, self.verdicts = None, False, {}
+            self.draft_outdated = False
 
     def _end_unit(self, event: UnitEnded) -> None:
         known = self.units.get(event.unit)

@@ -142,7 +142,7 @@ class Player:
                 turn=ask.turn,
                 step=ask.step,
             )
-            for session in self._root.line()
+            for session in self._root.counting()
             for ask in session.asks
             if not ask.last.is_open and (session.id, ask.last.seq) not in self._played
         )

@@ -24,6 +24,8 @@ from leadline.core.session.events import (
 )
 from leadline.core.session.log import Session
 from leadline.core.session.store import SessionEntry, SessionStore
+from leadline.research.engine.role_log import RoleLog
+from leadline.research.evidence.record import facts_of
 
 Outcome: TypeAlias = AssistantSaid | RequestEnded
 _Place: TypeAlias = tuple[int | None, int | None, int]
@@ -149,6 +151,14 @@ class RecordedSession:
         for child in self.children:
             yield from child.line()
 
+    def counting(self) -> Iterator[RecordedSession]:
+        """As `line`, without attempts at work of a run that was done anew when the run went on after an end."""
+        void = RoleLog.of(facts_of(self.session)).void
+        yield self
+        for child in self.children:
+            if child.id not in void:
+                yield from child.counting()
+
 
 async def load_recording(store: SessionStore, session_id: str) -> RecordedSession:
     """The session of that id and all that descend from it. Reads only.
@@ -191,7 +201,10 @@ def _prompts(session: Session) -> Sequence[int]:
 
 
 def _kept(attempts: Sequence[RecordedAttempt]) -> tuple[RecordedAttempt, ...]:
-    return tuple(one for one in attempts if one is attempts[-1] or not (one.is_open or one.ended_turn))
+    """What came behind the last attempt that ended the turn, if others follow it: tries are counted anew there."""
+    ends = [at for at, one in enumerate(attempts[:-1], 1) if one.ended_turn]
+    since = attempts[max(ends, default=0) :]
+    return tuple(one for one in since if one is since[-1] or not one.is_open)
 
 
 def _asked_again(ask: RecordedAsk, later: Sequence[RecordedAsk], prompts: Sequence[int]) -> bool:

@@ -153,10 +153,10 @@ class Adaptive:
 
 def _publish(run: Run, report: Report, notes: Sequence[str], *, of_end: bool = False) -> None:
     """Write the report down, with what a reader should know of it, unless it was before the run was taken up."""
-    if run.ledger.draft is not None:
+    if run.ledger.draft is not None and not run.ledger.draft_outdated:
         return
     for note in notes:
-        run.append(Noted(text=note, of_end=of_end))
+        run.append(Noted(text=note, of_end=of_end, of_draft=True))
     run.append(Drafted(report=report, of_end=of_end))
 
 
