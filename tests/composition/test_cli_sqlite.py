@@ -52,6 +52,7 @@ def test_a_run_and_all_that_is_done_with_it(
     assert audited.code == 0 and "holds" in audited.out.decode() + audited.err
     assert command("verify", tmp_path / "b.leadline").code == 0
     assert "is complete" in stored("resume", run).err
+    assert stored("replay", run).code == 0
 
     listed = json.loads(stored("runs", "list", "--json").out)
     assert [(one["id"], one["status"]) for one in listed] == [(run, "completed")]

@@ -10,7 +10,7 @@ import msgspec
 
 from leadline.apps.cli.exits import Exit, refusing
 from leadline.apps.cli.progress import Progress, open_progress
-from leadline.apps.cli.running import booted, run_stoppable
+from leadline.apps.cli.running import booted, run_stoppable, stored_in
 from leadline.apps.cli.stopping import Stop
 from leadline.apps.cli.streams import document, say, visible
 from leadline.apps.sdk.app import Leadline
@@ -72,7 +72,7 @@ async def _replay(command: ReplayCommand, what_if: WhatIf, stop: Stop) -> Replay
         base_url=command.base_url,
     )
     # The store alone is enough to read a recording: providers that cannot be used any more are in nobody's way.
-    async with booted(Leadline(profile="base")) as app:
+    async with booted(stored_in(command.patches)) as app:
         with refusing():
             run_id = await app.sessions.resolve(command.id)
         with open_progress() as progress:

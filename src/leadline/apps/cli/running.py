@@ -49,13 +49,17 @@ def from_store(work: Callable[[Leadline], Awaitable[T]], *, refuse: bool = True)
     patches = _patches.get()
 
     async def run() -> T:
-        # A patch may speak of every row that ships; without one, less is enough and starts sooner.
-        profile = "research" if patches else "base"
-        async with booted(Leadline(profile=profile, patches=patches)) as app:
+        async with booted(stored_in(patches)) as app:
             with refusing() if refuse else nullcontext():
                 return await work(app)
 
     return anyio.run(run)
+
+
+def stored_in(patches: Sequence[Path]) -> Leadline:
+    """The program over what is stored where the patches say."""
+    # A patch may speak of every row that ships; without one, less is enough and starts sooner.
+    return Leadline(profile="research" if patches else "base", patches=patches)
 
 
 @asynccontextmanager
