@@ -509,7 +509,9 @@ def test_a_collection_asks_only_where_there_is_a_terminal(command: Command, home
     assert program("runs", "delete", run, stdin=subprocess.DEVNULL).code == 0
     assert any((home / "blobs").rglob("?" * 64))
     collect = ("sessions", "gc", "--grace", "0s", "--stale-index", "0s")
-    assert program(*collect, "--json", stdin=subprocess.DEVNULL).json["blobs"]
+    gone = program(*collect, "--json", stdin=subprocess.DEVNULL).json
+    assert gone["blobs"] and not gone["dry_run"]
+    assert not command("sessions", "prune", "--older-than", "1d", "--json").json["dry_run"]
     assert not any((home / "blobs").rglob("?" * 64))
 
 
@@ -563,6 +565,21 @@ def test_a_child_may_be_deleted_alone_or_together_with_its_run(command: Command,
     both = command("sessions", "delete", children[1], run, "--yes", "--json").json
     assert [one["id"] for one in both["deleted"]] == [run]
     assert listed(command("sessions", "list", "--children", "--json")) == []
+
+
+def test_where_the_home_cannot_be_written_a_dry_run_still_tells_and_the_rest_says_why(
+    command: Command, home: Path, run: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "run.leadline-session"
+    assert command("sessions", "export", run, file).code == 0
+    lock = home / "imports" / ".lock"
+    lock.mkdir(parents=True)  # in place of a file system that is mounted for reading only
+    told = command("sessions", "gc", "--dry-run", "--grace", "0s", "--json")
+    assert (told.code, told.json["dry_run"]) == (0, True)
+    for words in (["gc"], ["import", file]):
+        ended = command("sessions", *words)
+        assert (ended.code, ended.out) == (2, b"")
+        assert str(lock) in ended.complaint and "LEADLINE_HOME" in ended.complaint
 
 
 def test_a_file_that_cannot_be_a_session_is_named_and_never_said_to_be_gone(

@@ -197,7 +197,7 @@ def run_collect(given: Given) -> Exit:
         work,
         told,
         anything=lambda one: bool(one.blobs or one.indexes or one.leftovers),
-        consent=lambda _: True,  # nothing that it removes is missed by anybody
+        harmless=True,
     )
     if given.as_json:
         _print(_plain(report))
@@ -238,6 +238,7 @@ def _removed(
     *,
     anything: Callable[[R], bool] = lambda _: True,
     consent: Callable[[R], bool] = lambda _: False,
+    harmless: bool = False,
     instead: str = "add --yes, or --dry-run to see more",
 ) -> R:
     """What was removed, or would be; says on stderr what came of it.
@@ -248,20 +249,21 @@ def _removed(
         told: the lines that say what it removed.
         anything: whether there is something to ask about.
         consent: whether the command says clearly enough what is to go, where there is no terminal to ask at.
-        instead: what to do if it does not.
+        harmless: nobody misses what goes, so that nobody is asked where there is no terminal.
+        instead: what to do where somebody would have to be asked and cannot.
 
     Raises:
         Quit: nobody said yes.
     """
-    if given.dry_run or not given.yes:
+    terminal = bool(sys.stdin) and sys.stdin.isatty()
+    if given.dry_run or not (given.yes or (harmless and not terminal)):
         would = from_store(lambda app: work(app, True), refuse=False)
-        if given.dry_run or not anything(would):
+        if given.dry_run:
             _say(given, told(would))
             return would
-        terminal = bool(sys.stdin) and sys.stdin.isatty()
-        if terminal:
+        if terminal and anything(would):
             _ask(told(would))
-        elif not consent(would):
+        elif anything(would) and not consent(would):
             for line in told(would):
                 say(line)
             raise Quit(Exit.USAGE, f"nothing was removed, as there is no terminal to ask at: {instead}")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -17,7 +17,7 @@ from anyio import to_thread
 
 from leadline.capabilities.retention.providers.family import digest_of
 from leadline.core.clock import Clock
-from leadline.core.home import Home
+from leadline.core.home import VARIABLE, Home, HomeUnusable
 from leadline.core.session.errors import SessionError, SessionNotFound
 from leadline.core.session.store import SessionStore
 
@@ -40,9 +40,22 @@ async def one_at_a_time(home: Home, clock: Clock, *, wait: bool = True) -> Async
     """The exclusive right to store imports, of all processes of this home; False where another keeps it.
 
     The system gives it up for a process that dies.
+
+    Args:
+        home: whose imports.
+        clock: paces the waiting.
+        wait: for another process; else only look, which a home that cannot be written allows as well.
+
+    Raises:
+        HomeUnusable: the home cannot be written.
     """
-    path = await to_thread.run_sync(lambda: home.make(FOLDER) / ".lock")
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fd = await to_thread.run_sync(_lock_file, home)
+    except HomeUnusable:
+        if wait:
+            raise
+        yield False
+        return
     try:
         for _ in range(_TRIES if wait else 1):
             try:
@@ -57,10 +70,31 @@ async def one_at_a_time(home: Home, clock: Clock, *, wait: bool = True) -> Async
         os.close(fd)
 
 
+def _lock_file(home: Home) -> int:
+    path = home.make(FOLDER) / ".lock"
+    with _writing(path):
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+@contextmanager
+def _writing(path: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise HomeUnusable(
+            f"cannot write {path}: {error.strerror or error}; "
+            f"free space, or set {VARIABLE} to a directory that you may write"
+        ) from error
+
+
 def write_note(home: Home, token: str, note: Note) -> Path:
-    """A note that survives a power cut; the caller removes it, and has the right of `one_at_a_time`."""
+    """A note that survives a power cut; the caller removes it, and has the right of `one_at_a_time`.
+
+    Raises:
+        HomeUnusable: it cannot be written.
+    """
     path = home.make(FOLDER) / f"{note.root}.{token}.json"
-    with path.open("xb") as file:
+    with _writing(path), path.open("xb") as file:
         file.write(msgspec.json.encode(note))
         file.flush()
         os.fsync(file.fileno())
