@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+
+from leadline.core.session.invariants import InvariantBroken, Invariants
 
 _LOOPBACK = ("127.", "::1", "localhost")
 
@@ -29,6 +32,28 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         connect(self, address)  # pyright: ignore[reportArgumentType]
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture
+def broken_invariants(monkeypatch: pytest.MonkeyPatch) -> list[InvariantBroken]:
+    """What was broken. A test that breaks an invariant on purpose takes out of the list what it expects."""
+    monkeypatch.setenv("LEADLINE_INVARIANTS", "true")
+    broken: list[InvariantBroken] = []
+    tell = Invariants.broken
+
+    def noted(self: Invariants, name: str, where: str, reason: str) -> InvariantBroken | None:
+        broken.append(InvariantBroken(name, where, reason))
+        return tell(self, name, where, reason)
+
+    monkeypatch.setattr(Invariants, "broken", noted)
+    return broken
+
+
+@pytest.fixture(autouse=True)
+def invariants_hold(broken_invariants: list[InvariantBroken]) -> Generator[None]:
+    """Every invariant is on in every test, processes that it starts included; one that is broken fails the test."""
+    yield
+    assert not broken_invariants, "\n".join(map(str, broken_invariants))
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from leadline.core.loop import plugin as loop_plugin
 from leadline.core.loop.config import LoopConfig
 from leadline.core.prompt import plugin as prompt_plugin
 from leadline.core.prompt.sections import PromptSections
-from leadline.core.session import registry
+from leadline.core.session import registry, rules
 from leadline.core.session.store import SessionStore
 from leadline.core.tools import plugin as tools_plugin
 from leadline.core.tools.registry import ToolRegistry
@@ -51,11 +51,13 @@ async def agent_stack(
     ids_service: Ids | None = None,
     models_plugin: tuple[Mountable, object] | None = None,
     plugins: Sequence[Mountable] = (),
+    invariants: bool = True,
 ) -> AsyncGenerator[AgentStack]:
     """Mount it all, `plugins` last; what is mounted is gone when the block is left.
 
     `adapters` are the models, the first scripted one the default; `models_plugin`, a plugin and its
-    configuration, takes their place where real providers are wanted.
+    configuration, takes their place where real providers are wanted. `invariants`: whether everything that
+    runs is held to them.
 
     Raises:
         AssertionError: a plugin did not become active.
@@ -73,6 +75,7 @@ async def agent_stack(
             await root.mount(home.plugin, {"path": str(folder)}),
             await root.mount(registry.plugin),
             await root.mount(persistence.plugin),
+            await root.mount(rules.plugin, {"enabled": invariants}),
             await root.mount(*(models_plugin or (models_of(*adapters), None))),
             await root.mount(tools_plugin.plugin),
             await root.mount(prompt_plugin.plugin, {"identity": False}),

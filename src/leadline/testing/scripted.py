@@ -173,7 +173,10 @@ class _ScriptedCall:
         if reply.failure is None or reply.usage is not None:
             yield UsageReport(reply.usage or self._usage(reply))
         state = "error" if reply.failure is not None and reply.state == "done" else reply.state
-        yield Finish(state, reply.failure, leaked_call=reply.leaked_call)
+        failure = reply.failure
+        if failure is None and state in ("error", "incomplete"):
+            failure = Wait("STREAM_CLOSED", "the script ends the stream here")
+        yield Finish(state, failure, leaked_call=reply.leaked_call)
 
     def _usage(self, reply: Reply) -> Usage:
         written = len(reply.text) + sum(len(call.name) + len(_arguments(call)) for call in reply.calls)

@@ -185,6 +185,21 @@ class _Prefix:
         return self.ends[count - 1] if count else len(self.encoder.head)
 
 
+class _Sum:
+    """The digest of the settled messages as one encoder writes them, without keeping the bytes."""
+
+    __slots__ = ("count", "hash")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.hash = hashlib.sha256()
+
+    def extend(self, encoder: WireEncoder, messages: Sequence[Message], upto: int) -> None:
+        for message in messages[self.count : upto]:
+            self.hash.update(encoder.encode(message) + b"\n")
+        self.count = max(self.count, upto)
+
+
 def _separated(part: bytes, *, first: bool) -> bytes:
     return part if first or not part else b"," + part
 
@@ -192,12 +207,13 @@ def _separated(part: bytes, *, first: bool) -> bytes:
 class _Store:
     """The settled messages that every snapshot of one conversation shares."""
 
-    __slots__ = ("messages", "pairing", "prefixes")
+    __slots__ = ("messages", "pairing", "prefixes", "sums")
 
     def __init__(self, messages: Iterable[Message]) -> None:
         self.messages: list[Message] = []
         self.pairing = _Pairing()
         self.prefixes: dict[WireEncoder, _Prefix] = {}
+        self.sums: dict[WireEncoder, _Sum] = {}
         self.append(messages)
 
     def append(self, messages: Iterable[Message]) -> None:
@@ -285,6 +301,17 @@ class Conversation(Sequence[Message]):
             state = prefix.hash.copy() if end == len(prefix.buffer) else hashlib.sha256(head)
             state.update(rest)
             return Wire(b"".join((head, rest)), state.hexdigest())
+
+    def digest(self, encoder: WireEncoder) -> str:
+        """sha256 in hex of the messages alone, as ``encoder`` writes them; costs the new messages only."""
+        known = self._store.sums.setdefault(encoder, _Sum())
+        if known.count > self._settled:
+            known = _Sum()
+        known.extend(encoder, self._store.messages, self._settled)
+        state = known.hash.copy()
+        for message in self._tail:
+            state.update(encoder.encode(message) + b"\n")
+        return state.hexdigest()
 
     def _prefix(self, encoder: WireEncoder) -> _Prefix:
         prefixes = self._store.prefixes

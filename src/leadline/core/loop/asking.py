@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from leadline.core.loop.driver import Loop
     from leadline.core.loop.record import Record
     from leadline.core.loop.thread import Thread
-    from leadline.core.session.events import AnswerState
+    from leadline.core.session.events import AnswerState, RequestParts
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,7 @@ class _Ready:
     call: PreparedCall
     model: str
     messages: int
+    parts: RequestParts
     max_tokens: int | None
 
 
@@ -174,7 +175,11 @@ class Asking:
         adapter, _ = self._loop.models.resolve(config.model)
         self.max_tokens = config.max_tokens
         return _Ready(
-            adapter.prepare(request), str(config.model), len(request.conversation), config.max_tokens
+            adapter.prepare(request),
+            str(config.model),
+            len(request.conversation),
+            thread.parts(thread.header, request.conversation),
+            config.max_tokens,
         )
 
     async def _config(self) -> CallConfig:
@@ -253,6 +258,7 @@ class Asking:
             model=ready.model,
             digest=ready.call.digest,
             messages=ready.messages,
+            parts=ready.parts,
             idempotency_key=key,
         )
 

@@ -9,7 +9,9 @@ from leadline.core.ids import Ids
 from leadline.core.llm.adapter import Models
 from leadline.core.loop.config import LoopConfig
 from leadline.core.loop.driver import Loop
+from leadline.core.loop.invariants import guard_requests
 from leadline.core.prompt.sections import PromptSections
+from leadline.core.session.invariants import Invariants
 from leadline.core.tools.pipeline import ToolPipeline
 from leadline.core.tools.registry import ToolRegistry
 from leadline.kernel.context import Context
@@ -18,6 +20,7 @@ from leadline.kernel.plugin import Plugin
 
 async def _apply(ctx: Context, config: LoopConfig) -> None:
     ctx.provide(Driver, Loop(ctx, config))
+    guard_requests(ctx)
 
 
 plugin: Plugin[LoopConfig] = Plugin(
@@ -25,5 +28,6 @@ plugin: Plugin[LoopConfig] = Plugin(
     _apply,
     config=ConfigParser(LoopConfig),
     needs=(Clock, Ids, Models, ToolRegistry, ToolPipeline, PromptSections),
+    wants=(Invariants,),
     provides=(Driver,),
 )

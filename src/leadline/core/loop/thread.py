@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from leadline.core.llm.messages import AssistantMessage, Conversation, MessageSource, Text, UserMessage
 from leadline.core.llm.request import CallConfig, LlmRequest, Purpose
+from leadline.core.loop.parts import header_parts, request_parts
 from leadline.core.prompt.epoch import Epoch
 from leadline.core.session.codec import canonical
 from leadline.core.session.events import RequestHeader, RequestSent
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from leadline.core.agent.agent import Agent
     from leadline.core.llm.jsonvalue import JsonObject
     from leadline.core.prompt.sections import Assembled, PromptSections
+    from leadline.core.session.events import RequestParts
     from leadline.core.tools.registry import ToolRegistry
 
 SNAPSHOT = MessageSource("plugin", "prompt", "snapshot")
@@ -42,6 +44,7 @@ class Thread:
         self.snapshot: str | None = None
         """The text of the latest snapshot that the model still sees."""
         self._assembled: Assembled | None = None
+        self._parts: tuple[RequestHeader, RequestParts] | None = None
         self._first_reason = "initial" if self.header is None else "resume"
         self._read(self.derived.conversation)
 
@@ -75,6 +78,12 @@ class Thread:
     def request(self, header: RequestHeader, conversation: Conversation) -> LlmRequest:
         """The request that the log now stands for."""
         return request_of(header, self.purpose, conversation, self._session)
+
+    def parts(self, header: RequestHeader, conversation: Conversation) -> RequestParts:
+        """What the request is made of, for its `request/sent`."""
+        if self._parts is None or self._parts[0] is not header:
+            self._parts = (header, header_parts(header))
+        return request_parts(self._parts[1], conversation)
 
     def purpose_fields(self) -> tuple[JsonObject | None, str]:
         """The purpose's facts as the next `request/sent` carries them: whole once, by their digest after that."""

@@ -198,6 +198,21 @@ class RequestHeader(Event, frozen=True, kw_only=True):
     reason: Literal["initial", "resume", "change"] = "initial"
 
 
+class RequestParts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The beginnings (16 hex digits) of the sha256 of what a request is made of: they tell which part of one differs."""
+
+    system: str
+    """Of the system text."""
+    tools: str
+    """Of their schemas."""
+    parameters: str
+    """Of the call's configuration without its model and effort."""
+    messages: str
+    """Of the messages in canonical form, without their ids."""
+    effort: str | None = None
+    """The reasoning effort itself."""
+
+
 class RequestSent(Event, frozen=True, kw_only=True):
     """A request is about to be sent: written before its first byte leaves.
 
@@ -224,6 +239,8 @@ class RequestSent(Event, frozen=True, kw_only=True):
     """sha256 in hex of exactly the bytes of the body."""
     messages: int
     """How many messages the conversation had."""
+    parts: RequestParts | None = None
+    """What it is made of; None in logs of earlier versions."""
     idempotency_key: str = ""
     """What the provider is told so that a second sending of the same call is not a second call."""
 

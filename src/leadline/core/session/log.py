@@ -67,6 +67,15 @@ class BeforeAppend:
 
     session: Session
     event: Event
+    seq: int
+    """The number that it will have."""
+    ahead: Sequence[Logged] = ()
+    """What goes into the log with it, in front of it: none of it is written yet."""
+
+    @property
+    def log(self) -> Sequence[Logged]:
+        """Everything that will stand before the event."""
+        return [*self.session.logged, *self.ahead][: self.seq]
 
 
 @dataclass(frozen=True)
@@ -318,7 +327,7 @@ class Session:
         sink = self._begin()
         try:
             line, logged, digest, place = self._compose(
-                event, self._clock.now(), self._digest, self.place, len(self._items)
+                event, self._clock.now(), self._digest, self.place, len(self._items), ()
             )
             self._write(sink, line)
             self._items.append(logged)
@@ -340,7 +349,7 @@ class Session:
             lines: list[bytes] = []
             entries: list[Logged] = []
             for seq, event in enumerate(events, len(self._items)):
-                line, logged, digest, place = self._compose(event, now, digest, place, seq)
+                line, logged, digest, place = self._compose(event, now, digest, place, seq, entries)
                 lines.append(line)
                 entries.append(logged)
             if entries:
@@ -371,7 +380,7 @@ class Session:
             raise
 
     def _compose(
-        self, event: Event, now: float, digest: str, place: Place, seq: int
+        self, event: Event, now: float, digest: str, place: Place, seq: int, ahead: Sequence[Logged]
     ) -> tuple[bytes, Logged, str, Place]:
         kind = type(event)
         if self._types.get(kind.TYPE) is not kind:
@@ -379,7 +388,7 @@ class Session:
         line, logged, digest = compose(event, seq, now, digest)
         place = place.after(event)
         if self._hooks.vetoes:
-            self._ask(event)
+            self._ask(BeforeAppend(self, event, seq, ahead))
         return line, logged, digest, place
 
     def _check_class(self, kind: type[Event]) -> None:
@@ -396,13 +405,12 @@ class Session:
                 "register its class with EventTypes first"
             )
 
-    def _ask(self, event: Event) -> None:
-        before = BeforeAppend(self, event)
+    def _ask(self, before: BeforeAppend) -> None:
         for veto in tuple(self._hooks.vetoes):
             try:
                 veto(before)
             except Exception as error:
-                raise AppendVetoed(f"event {event.TYPE!r} was vetoed: {error}") from error
+                raise AppendVetoed(f"event {before.event.TYPE!r} was vetoed: {error}") from error
 
     def _tell(self, logged: Logged) -> None:
         """Tell everyone; nothing that a listener does can make the append fail."""

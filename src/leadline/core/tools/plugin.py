@@ -5,6 +5,8 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from leadline.core.config import ConfigParser
+from leadline.core.session.invariants import Invariants
+from leadline.core.tools.invariants import guard_calls
 from leadline.core.tools.pipeline import ToolPipeline
 from leadline.core.tools.registry import ToolRegistry
 from leadline.kernel.context import Context
@@ -30,8 +32,13 @@ async def _apply(ctx: Context, config: ToolsConfig) -> None:
         ToolPipeline,
         ToolPipeline(registry, max_result_chars=config.max_result_chars, max_parallel=config.max_parallel),
     )
+    guard_calls(ctx)
 
 
 plugin: Plugin[ToolsConfig] = Plugin(
-    "tools", _apply, config=ConfigParser(ToolsConfig), provides=(ToolRegistry, ToolPipeline)
+    "tools",
+    _apply,
+    config=ConfigParser(ToolsConfig),
+    wants=(Invariants,),
+    provides=(ToolRegistry, ToolPipeline),
 )

@@ -7,10 +7,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from leadline.core.agent.agents import Agents
 from leadline.core.config import ConfigParser
 from leadline.core.prompt.sections import PromptSections
+from leadline.core.session.invariants import Invariants
 from leadline.core.tools.registry import ToolRegistry
 from leadline.kernel.context import Context
 from leadline.kernel.plugin import Plugin
 from leadline.orchestration.subagent.in_process import InProcess
+from leadline.orchestration.subagent.invariants import guard_children
 from leadline.orchestration.subagent.registry import SubagentDrivers
 from leadline.orchestration.subagent.seam import Subagents
 
@@ -28,6 +30,7 @@ async def _apply(ctx: Context, config: SubagentConfig) -> None:
     subagents = SubagentDrivers()
     subagents.register(ctx, InProcess(ctx, start_timeout_s=config.start_timeout_s))
     ctx.provide(Subagents, subagents)
+    guard_children(ctx)
 
 
 plugin: Plugin[SubagentConfig] = Plugin(
@@ -35,5 +38,6 @@ plugin: Plugin[SubagentConfig] = Plugin(
     _apply,
     config=ConfigParser(SubagentConfig),
     needs=(Agents, ToolRegistry, PromptSections),
+    wants=(Invariants,),
     provides=(Subagents,),
 )

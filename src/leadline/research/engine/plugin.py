@@ -9,6 +9,7 @@ from leadline.core.clock import Clock
 from leadline.core.config import ConfigParser
 from leadline.core.llm.adapter import Models
 from leadline.core.session.blobs import Blobs
+from leadline.core.session.invariants import Invariants
 from leadline.core.session.registry import EventTypes
 from leadline.core.session.store import SessionStore
 from leadline.kernel.context import Context
@@ -17,6 +18,7 @@ from leadline.orchestration.subagent.seam import Subagents
 from leadline.research.engine.config import EngineConfig
 from leadline.research.engine.engine import ResearchEngine
 from leadline.research.engine.interrupted import Placed
+from leadline.research.engine.invariants import guard_runs
 from leadline.research.engine.own_reports import OwnReports
 from leadline.research.events import RESEARCH_EVENTS
 from leadline.research.methods.seam import Methods
@@ -29,6 +31,7 @@ async def apply(ctx: Context, config: EngineConfig) -> None:
         documents.register(ctx, OwnReports())
     ctx.provide(Checks, Checks())
     ctx.provide(Methods, Methods())
+    guard_runs(ctx)
     engine = ResearchEngine(ctx, config)
     ctx.provide(ResearchEngine, engine)
     ctx.defer("runs", engine.drain)
@@ -39,6 +42,6 @@ plugin = Plugin(
     apply,
     config=ConfigParser(EngineConfig),
     needs=(Agents, Subagents, Corpora, Models, Clock, EventTypes, SessionStore, Blobs),
-    wants=(Documents,),
+    wants=(Documents, Invariants),
     provides=(ResearchEngine, Methods, Checks),
 )
