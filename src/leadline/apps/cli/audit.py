@@ -14,7 +14,9 @@ from leadline.apps.cli.running import booted
 from leadline.apps.cli.streams import document, visible
 from leadline.apps.sdk.app import Leadline
 from leadline.core.llm.adapter import Models
-from leadline.core.loop.audit import Finding, SessionAudit, audit
+from leadline.core.loop.audit import Finding, InFlight, SessionAudit, audit
+from leadline.core.loop.side_effects import Became, SideEffect
+from leadline.core.session.invariants import Invariants
 from leadline.core.session.log import Session
 from leadline.core.session.store import SessionStore
 from leadline.research.events import UnitStarted
@@ -61,13 +63,14 @@ async def _audit(command: AuditCommand) -> tuple[list[SessionAudit], list[str]]:
     )
     async with booted(app):
         store, models = app.ctx.get(SessionStore), app.ctx.get(Models)
+        invariants = app.ctx.find(Invariants) or ()
         found: list[SessionAudit] = []
         missing: list[str] = []
         with refusing():
             line = await _line(store, await app.sessions.resolve(command.id))
         for session_id in line:
             session = await store.read(session_id)
-            found.append(audit(session, models))
+            found.append(audit(session, models, invariants))
             missing += _missing(session, line)
         return found, missing
 
@@ -109,10 +112,35 @@ def _told(found: SessionAudit) -> list[str]:
     lines = [f"{found.id} {found.kind}: {'holds' if found.ok else 'does not hold'}: {', '.join(counts)}"]
     lines += _some("problem", found.problems)
     lines += _some("not provable", found.not_provable)
+    lines += _some("side effect", [_side_effect(one) for one in found.side_effects])
+    lines += _some("in flight", [_in_flight(one) for one in found.in_flight])
     return lines
 
 
-def _some(what: str, findings: Sequence[Finding]) -> list[str]:
+_BECAME: dict[Became, str] = {
+    "done": "done",
+    "failed": "failed, and may have done part of it",
+    "not-started": "not started",
+    "unknown": "outcome unknown: its process died in it",
+    "open": "no result: the log ends before it",
+}
+
+
+def _side_effect(one: SideEffect) -> str:
+    """A call, what it declares, and what became of it."""
+    whose = f" for call {one.root_call_id}" if one.root_call_id is not None else ""
+    code = f" ({one.error_code})" if one.error_code and one.became != "unknown" else ""
+    result = "" if one.result_seq is None else f", result in event {one.result_seq}"
+    effects = ", ".join(one.effects)
+    return f"event {one.seq}: {one.tool} ({effects}){whose}: {_BECAME[one.became]}{code}{result}"
+
+
+def _in_flight(one: InFlight) -> str:
+    """A request without an answer."""
+    return f"event {one.seq}: {one.model}, attempt {one.attempt}, key {one.idempotency_key}: may have been billed"
+
+
+def _some(what: str, findings: Sequence[Finding | str]) -> list[str]:
     lines = [f"  {what}: {finding}" for finding in findings[:_SHOWN]]
     rest = len(findings) - _SHOWN
     return [*lines, f"  {what}: {rest} more; --json names all of them"] if rest > 0 else lines

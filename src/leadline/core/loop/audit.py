@@ -16,12 +16,14 @@ from leadline.core.session.derive import Derived
 from leadline.core.session.errors import EventUndecodable
 from leadline.core.session.events import AssistantSaid, RequestEnded, RequestSent
 from leadline.core.session.in_flight import in_flight
+from leadline.core.session.invariants import broken_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from leadline.core.llm.adapter import Models
     from leadline.core.session.codec import Logged
+    from leadline.core.session.invariants import LiveInvariant, LogInvariant
     from leadline.core.session.log import Session
 
 
@@ -85,9 +87,14 @@ Place: TypeAlias = "tuple[int | None, int | None, int]"
 """Turn, step and attempt."""
 
 
-def audit(session: Session, models: Models) -> SessionAudit:
-    """Make every request of `session` again and compare; total, whatever state the log is in."""
-    return _Audit(session, models).run()
+def audit(
+    session: Session, models: Models, invariants: Iterable[LogInvariant[object] | LiveInvariant] = ()
+) -> SessionAudit:
+    """Make every request of `session` again and compare; total, whatever state the log is in.
+
+    `invariants`: the log is held to those that need nothing but a log.
+    """
+    return _Audit(session, models).run(tuple(invariants))
 
 
 def _in_flight(session: Session) -> Iterator[InFlight]:
@@ -115,7 +122,7 @@ class _Audit:
         self._problems = [Finding(None, str(problem)) for problem in session.problems]
         self._not_provable: list[Finding] = []
 
-    def run(self) -> SessionAudit:
+    def run(self, invariants: Sequence[LogInvariant[object] | LiveInvariant]) -> SessionAudit:
         session = self._session
         obstacle = session.obstacle
         if obstacle is not None and not session.problems:
@@ -128,6 +135,10 @@ class _Audit:
             self._proof.add(line)
         done, unmeant = side_effects(session)
         self._problems += [Finding(seq, reason) for seq, reason in unmeant]
+        self._problems += [
+            Finding(seq, f"it breaks {broken.name}: {reason}")
+            for seq, broken, reason in broken_in(session, invariants)
+        ]
         header = session.header
         return SessionAudit(
             id=session.id,

@@ -1,4 +1,4 @@
-"""The invariants of every session log: how turns and steps are numbered, and what stands inside them."""
+"""Mounts the registry of invariants, with those of every session log: numbers of turns and steps, and what stands in them."""
 
 from __future__ import annotations
 
