@@ -378,7 +378,7 @@ def test_what_is_being_written_is_not_renamed_deleted_or_archived(command: Comma
             for words in (["rename", one["id"], "x"], ["delete", one["id"], "--yes"], ["archive", one["id"]]):
                 ended = command("sessions", *words)
                 assert (ended.code, ended.out) == (2, b"")
-                assert str(process.pid) in ended.complaint
+                assert f"process {process.pid} on" in ended.complaint and " since 20" in ended.complaint
             assert command("show", one["id"]).code == 0
         finally:
             process.kill()

@@ -107,7 +107,7 @@ class MemorySessions(SessionStore):
     async def open(self, session_id: str, *, repair: bool = True) -> Session:
         log = self._log(session_id)
         if log.leased:
-            raise SessionLocked(session_id, "localhost", None, None, "an unknown time")
+            raise SessionLocked(session_id, "localhost", None, None)
         loaded = load(io.BytesIO(bytes(log.content)))
         if loaded.newer_format is not None:
             raise SessionFormatTooNew(session_id, loaded.newer_format)
@@ -162,7 +162,7 @@ class MemorySessions(SessionStore):
 
     async def archive(self, session_id: str) -> SessionEntry:
         if self._log(session_id).leased:
-            raise SessionLocked(session_id, "localhost", None, None, "an unknown time")
+            raise SessionLocked(session_id, "localhost", None, None)
         self.logs[session_id].archived = True
         return await self.entry(session_id)
 
@@ -197,7 +197,7 @@ class MemorySessions(SessionStore):
 
     async def delete(self, session_id: str) -> None:
         if self._log(session_id).leased:
-            raise SessionLocked(session_id, "localhost", None, None, "an unknown time")
+            raise SessionLocked(session_id, "localhost", None, None)
         del self.logs[session_id]
 
     def _log(self, session_id: str) -> MemoryLog:

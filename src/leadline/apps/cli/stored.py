@@ -64,10 +64,12 @@ async def _report(app: Leadline, run_id: str, as_json: bool) -> bytes:
     run = await app.stored(run_id)
     _tell_problems(await app.session(run.id))
     result = run.result()
-    if run.interrupted:
+    if run.interrupted and (result.report or as_json):
         say(f"leadline: run {run.id} {await _state(app, run.id)}; this is what it had found")
     if as_json:
         return result.to_json()
+    if not result.report and run.interrupted:
+        raise Quit(Exit.FAILED, f"run {run.id} has no report yet: it {await _state(app, run.id)}")
     if not result.report:
         raise Quit(Exit.FAILED, f"run {run.id} has no report: {result.error or result.status}")
     return result.report.encode("utf-8", "replace")

@@ -27,6 +27,7 @@ BlobError
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import cast
 
 from leadline.kernel.errors import LeadlineError
@@ -90,10 +91,10 @@ class SessionLocked(SessionError):
     Attributes: session_id, host, pid, since (epoch seconds; None where it cannot be told).
     """
 
-    def __init__(self, session_id: str, host: str, pid: int | None, since: float | None, shown: str) -> None:
+    def __init__(self, session_id: str, host: str, pid: int | None, since: float | None) -> None:
         super().__init__(
             f"session {session_id} is being written by process {pid if pid else 'unknown'} on "
-            f"{host or 'an unknown host'} since {shown}; wait for it, stop it, or only read the session"
+            f"{host or 'an unknown host'} since {_shown(since)}; wait for it, stop it, or only read the session"
         )
         self.session_id = session_id
         self.host = host
@@ -171,3 +172,15 @@ def refused_by_disk(error: BaseException) -> bool:
             refused_by_disk(one) for one in cast("BaseExceptionGroup[BaseException]", error).exceptions
         )
     return isinstance(error, SessionWriteFailed | BlobWriteFailed)
+
+
+def _shown(since: float | None) -> str:
+    """A time in ISO form, UTC; it may come from a file that somebody altered."""
+    try:
+        return (
+            "an unknown time"
+            if since is None
+            else datetime.fromtimestamp(since, UTC).isoformat(" ", "seconds")
+        )
+    except (ValueError, OverflowError, OSError):
+        return "an unknown time"

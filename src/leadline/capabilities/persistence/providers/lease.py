@@ -13,7 +13,6 @@ import errno
 import fcntl
 import os
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -238,9 +237,8 @@ def _still_there(fd: int, path: Path) -> bool:
 
 def _locked(session_id: str, holder: Holder | None) -> SessionLocked:
     if holder is None:
-        return SessionLocked(session_id, "", None, None, "an unknown time")
-    shown = datetime.fromtimestamp(holder.started, UTC).isoformat(timespec="seconds")
-    return SessionLocked(session_id, holder.host, holder.pid, holder.started, shown)
+        return SessionLocked(session_id, "", None, None)
+    return SessionLocked(session_id, holder.host, holder.pid, holder.started)
 
 
 def _unusable(path: Path, error: OSError) -> SessionWriteFailed:

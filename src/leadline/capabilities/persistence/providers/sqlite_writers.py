@@ -15,7 +15,6 @@ import secrets
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 from leadline.capabilities.persistence.providers.lease import is_held
@@ -139,5 +138,4 @@ class Writers:
 
 def locked(session_id: str, holder: Holder) -> SessionLocked:
     """The refusal of a session that `holder` has."""
-    shown = datetime.fromtimestamp(holder.started, UTC).isoformat(timespec="seconds")
-    return SessionLocked(session_id, holder.host, holder.pid, holder.started, shown)
+    return SessionLocked(session_id, holder.host, holder.pid, holder.started)

@@ -219,10 +219,8 @@ def locked(entry: SessionEntry) -> SessionLocked:
     """The refusal to touch a session that somebody writes."""
     holder = entry.holder
     if holder is None:
-        return SessionLocked(entry.id, "", None, None, "an unknown time")
-    return SessionLocked(
-        entry.id, holder.host, holder.pid, holder.started, f"{holder.started:.0f} s after 1970"
-    )
+        return SessionLocked(entry.id, "", None, None)
+    return SessionLocked(entry.id, holder.host, holder.pid, holder.started)
 
 
 def _ordered(entries: Iterable[SessionEntry]) -> list[SessionEntry]:
