@@ -180,7 +180,7 @@ def _shown(since: float | None) -> str:
         return (
             "an unknown time"
             if since is None
-            else datetime.fromtimestamp(since, UTC).isoformat(" ", "seconds")
+            else datetime.fromtimestamp(since, UTC).isoformat(timespec="seconds")
         )
     except (ValueError, OverflowError, OSError):
         return "an unknown time"
