@@ -135,8 +135,11 @@ class Children:
             raise SessionWriteFailed(
                 open_.where, "something of it could not be written down", f"see: leadline show {open_.id}"
             )
-        if error is not None and isinstance(error.__cause__, SessionWriteFailed):
-            raise error.__cause__
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, SessionWriteFailed):
+                raise cause
+            cause = cause.__cause__
 
     async def _at_work(self, call: RoleCall, attempt: Attempt) -> tuple[Attempt, SubagentRun]:
         """The role at work on the attempt: where it was cut off, or, where that cannot be, on a new one."""
