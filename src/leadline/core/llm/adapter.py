@@ -27,7 +27,7 @@ class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     tools: bool = True
     forced_tool_choice: bool = False
     """Whether ``required`` or a tool's name is honoured as a choice."""
-    structured_output: Literal["none", "json_object", "json_schema"] = "none"
+    structured_output: Literal["none", "tool", "json_object", "json_schema"] = "none"
     origin: str = "unknown"
     """Where these facts come from: the profile, the user's configuration, ..."""
 

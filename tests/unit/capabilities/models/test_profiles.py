@@ -10,7 +10,7 @@ from leadline.kernel.errors import ConfigError
 
 def test_every_shipped_profile_is_valid() -> None:
     raw = shipped_profiles()
-    assert set(raw) == {"deepseek", "local"}
+    assert set(raw) >= {"anthropic", "deepseek", "gemini", "local", "openai-responses"}
     for name in raw:
         assert build_profile(name, raw).origin.startswith(f"profile {name}")
 

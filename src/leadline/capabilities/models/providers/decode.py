@@ -220,7 +220,7 @@ def read_usage(chunk: Mapping[str, object], places: UsagePlaces) -> Usage | None
     reasoning = first_count(found, places.reasoning)
     within = reasoning if places.reasoning_in_output else None
     return Usage(
-        input=_less(prompt, cached, written),
+        input=_less(prompt, cached, written) if places.cached_in_prompt else prompt,
         cached_input=cached,
         cache_write=written,
         output=_less(completion, within),

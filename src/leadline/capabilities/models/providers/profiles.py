@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from leadline.kernel.errors import ConfigError
 
 ReasoningReplay: TypeAlias = Literal["never", "with_tools", "always", "filler"]
+Api: TypeAlias = Literal["openai-chat", "anthropic-messages", "gemini", "openai-responses"]
+StructuredOutput: TypeAlias = Literal["none", "tool", "json_object", "json_schema"]
 Pattern: TypeAlias = Annotated[str, Field(min_length=1)]
 
 
@@ -54,6 +56,8 @@ class UsagePlaces(Section):
     """Tokens read from a cache; they are part of ``prompt``."""
     cache_write: tuple[str, ...] = ()
     """Tokens written to a cache; they are part of ``prompt``."""
+    cached_in_prompt: bool = True
+    """Whether ``prompt`` includes what was read from a cache and written to one."""
     reasoning: tuple[str, ...] = ()
     reasoning_in_output: bool = True
     """Whether ``completion`` includes the reasoning."""
@@ -71,22 +75,37 @@ class TextToolCalls(Section):
 class Profile(Section):
     """One kind of provider."""
 
+    api: Api = "openai-chat"
+    """The wire format that it speaks."""
     base_url: str
     path: str = "/chat/completions"
+    """What follows ``base_url``. ``{model}`` stands for the model, ``{method}`` for Gemini's method."""
     key_env: tuple[str, ...] = ()
     """Environment variables that may hold the key; the first that is set counts."""
     key_required: bool = True
+    key_header: str = "Authorization"
+    """Header that carries the key."""
+    key_scheme: str = "Bearer"
+    """Word before the key in that header; may be empty."""
+    headers: Mapping[str, str] = {}
+    """Headers that go with every request."""
     streaming: bool = True
     include_usage: bool = True
     """Whether the usage of a stream is asked for with ``stream_options``."""
     max_tokens_field: str = "max_tokens"
+    max_tokens_default: int | None = Field(default=None, gt=0)
+    """Output ceiling that is sent when none is asked for and none is known, where the API demands one."""
     empty_content: Literal["null", "empty", "omit"] = "null"
     """How an assistant message that only calls tools gives its content."""
     tools: bool = True
     forced_tool_choice: Literal["never", "without_reasoning", "always"] = "always"
     reasons_by_default: bool = False
     """Whether the model reasons when no effort is named."""
-    structured_output: Literal["none", "json_object", "json_schema"] = "none"
+    structured_output: StructuredOutput = "none"
+    cache_markers: tuple[Literal["tools", "system", "conversation"], ...] = ()
+    """Ends of prefixes that the provider is asked to cache, where its API wants them marked."""
+    cache_marker: Mapping[str, object] = {"type": "ephemeral"}
+    """The mark itself."""
     reasoning_replay: ReasoningReplay = "never"
     """Which assistant messages carry their reasoning when they are sent again: none, those with
     tool calls, all that have some, or all, with ``reasoning_filler`` where there is none."""
@@ -109,6 +128,10 @@ class Profile(Section):
     """Regular expressions of messages that say the window is exceeded."""
     quota_patterns: tuple[Pattern, ...] = ()
     """Regular expressions of codes and messages that say the account is used up."""
+    auth_patterns: tuple[Pattern, ...] = ()
+    """Regular expressions of codes and messages that say the key is not accepted, whatever the status."""
+    error_statuses: Mapping[str, int] = {}
+    """HTTP statuses of the error codes that come inside a stream, where no status comes with them."""
     context_window: int | None = Field(default=None, gt=0)
     """Tokens; None is unknown."""
     max_output: int | None = Field(default=None, gt=0)
