@@ -250,3 +250,19 @@ class AgentThatResearches(FakeResearcher):
         if any(message["role"] == "tool" for message in request.messages):
             return Behaviour("success", text="It is told above.")
         return call("deep_research", {"question": QUESTION})
+
+
+def test_a_run_of_a_newer_format_is_left_alone_and_told(command: Command, corpus: Path, home: Path) -> None:
+    with served(Once(2, STALL)) as server:
+        process = started("research", QUESTION, "--corpus", corpus, *at(server))
+        run = run_id(until(process, "run "))
+        while len(server.requests) < 2:
+            assert process.poll() is None
+        process.kill()
+        process.communicate()
+        log = home / "sessions" / f"{run}.jsonl"
+        log.write_bytes(newer := log.read_bytes().replace(b'"format":1', b'"format":9', 1))
+        refused = command("resume", run, *at(server))
+    assert (refused.code, refused.out) == (2, b"")
+    assert "format 9" in refused.complaint
+    assert log.read_bytes() == newer

@@ -60,12 +60,15 @@ def interrupted(session: Session) -> Interrupted:
 
     Raises:
         NotResumable: it is no run, was never started, or is complete.
+        SessionNotContinuable: its log cannot be written on, such as one of a newer format.
     """
     if session.header.kind != RUN_KIND:
         raise NotResumable(
             f"session {session.id} is of kind {session.header.kind!r}, not a run; `leadline resume {session.id}` "
             "goes on with an agent"
         )
+    if session.obstacle is not None:
+        raise session.obstacle
     facts = tuple(facts_of(session))
     started = next((fact for fact in facts if isinstance(fact, Started)), None)
     if started is None:
