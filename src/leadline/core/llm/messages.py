@@ -120,7 +120,21 @@ class WireEncoder(Protocol):
         """One message as wire bytes; empty when the wire must not carry it."""
         ...
 
+    def join(self, before: Message | None, after: Message | None) -> bytes:
+        """What stands between two messages that the wire carries; None is an end of the list.
+
+        So a wire on which several messages make one (results of parallel calls) writes the shared
+        parts here, and each message is still encoded alone. See `commas`.
+        """
+        ...
+
     def __hash__(self) -> int: ...
+
+
+def commas(head: bytes, before: Message | None, after: Message | None) -> bytes:
+    """The `WireEncoder.join` of a wire on which every message stands for itself."""
+    first = before is None and head.endswith(b"[")
+    return b"" if first or after is None else b","
 
 
 class Wire(msgspec.Struct, frozen=True):
@@ -166,23 +180,39 @@ class _Pairing:
 class _Prefix:
     """Wire bytes of the settled messages for one encoder, and where each message ends."""
 
-    __slots__ = ("buffer", "encoder", "ends", "hash")
+    __slots__ = ("buffer", "encoder", "ends", "hash", "last")
 
     def __init__(self, encoder: WireEncoder) -> None:
         self.encoder = encoder
         self.buffer = bytearray(encoder.head)
         self.ends: list[int] = []
+        self.last: list[Message | None] = []
+        """For each message the latest one up to it that the wire carries."""
         self.hash = hashlib.sha256(self.buffer)
 
     def extend(self, messages: Sequence[Message], upto: int) -> None:
+        last = self.last[-1] if self.last else None
         for message in messages[len(self.ends) : upto]:
-            part = _separated(self.encoder.encode(message), first=self.buffer.endswith(b"["))
-            self.buffer += part
-            self.hash.update(part)
+            if part := self.encoder.encode(message):
+                part = self.encoder.join(last, message) + part
+                last = message
+                self.buffer += part
+                self.hash.update(part)
             self.ends.append(len(self.buffer))
+            self.last.append(last)
 
     def end(self, count: int) -> int:
         return self.ends[count - 1] if count else len(self.encoder.head)
+
+    def rest(self, count: int, tail: Iterable[Message]) -> bytes:
+        """What follows the first ``count`` messages when ``tail`` is all that comes."""
+        last = self.last[count - 1] if count else None
+        rest = bytearray()
+        for message in tail:
+            if part := self.encoder.encode(message):
+                rest += self.encoder.join(last, message) + part
+                last = message
+        return bytes(rest + self.encoder.join(last, None) + self.encoder.close)
 
 
 class _Sum:
@@ -198,10 +228,6 @@ class _Sum:
         for message in messages[self.count : upto]:
             self.hash.update(encoder.encode(message) + b"\n")
         self.count = max(self.count, upto)
-
-
-def _separated(part: bytes, *, first: bool) -> bytes:
-    return part if first or not part else b"," + part
 
 
 class _Store:
@@ -290,13 +316,7 @@ class Conversation(Sequence[Message]):
         prefix = self._prefix(encoder)
         prefix.extend(self._store.messages, self._settled)
         end = prefix.end(self._settled)
-        rest = bytearray()
-        first = prefix.buffer.endswith(b"[", 0, end)
-        for message in self._tail:
-            part = _separated(encoder.encode(message), first=first)
-            first = first and not part
-            rest += part
-        rest += encoder.close
+        rest = prefix.rest(self._settled, self._tail)
         with memoryview(prefix.buffer) as view, view[:end] as head:
             state = prefix.hash.copy() if end == len(prefix.buffer) else hashlib.sha256(head)
             state.update(rest)

@@ -8,7 +8,15 @@ from typing import cast
 
 import msgspec
 
-from leadline.core.llm.messages import AssistantMessage, ImageRef, Message, ToolMessage, UserMessage, Wire
+from leadline.core.llm.messages import (
+    AssistantMessage,
+    ImageRef,
+    Message,
+    ToolMessage,
+    UserMessage,
+    Wire,
+    commas,
+)
 from leadline.core.llm.request import LlmRequest
 
 
@@ -34,6 +42,10 @@ class CanonicalEncoder:
                     "is_error": message.is_error,
                 }
         return encode_text(plain)
+
+    def join(self, before: Message | None, after: Message | None) -> bytes:
+        """A comma between messages."""
+        return commas(self.head, before, after)
 
 
 def canonical_wire(request: LlmRequest) -> Wire:

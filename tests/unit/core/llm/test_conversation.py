@@ -16,6 +16,7 @@ from leadline.core.llm.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    commas,
 )
 from leadline.core.llm.request import CHAT, CallConfig, LlmRequest, ModelRef
 from leadline.core.llm.wire import canonical_wire
@@ -32,6 +33,9 @@ class CountingEncoder:
     def encode(self, message: Message) -> bytes:
         self.seen[0].append(message.id)
         return b"" if message.id.startswith("empty") else f'"{message.id}"'.encode()
+
+    def join(self, before: Message | None, after: Message | None) -> bytes:
+        return commas(self.head, before, after)
 
     def __hash__(self) -> int:
         return id(self.seen)
@@ -141,3 +145,33 @@ def test_text_that_utf_8_cannot_carry_is_still_encoded() -> None:
         LlmRequest(CallConfig(ModelRef("p", "m")), CHAT, "", (), Conversation([user("a", "x\ud800y")]))
     )
     assert b"x?y" in wire.body
+
+
+@dataclass(frozen=True)
+class GroupingEncoder:
+    """Writes neighbouring results as one list."""
+
+    head: bytes = b"["
+    close: bytes = b"]"
+
+    def encode(self, message: Message) -> bytes:
+        return b"" if message.id.startswith("empty") else f'"{message.id}"'.encode()
+
+    def join(self, before: Message | None, after: Message | None) -> bytes:
+        was, comes = isinstance(before, ToolMessage), isinstance(after, ToolMessage)
+        if was and comes:
+            return b","
+        return (b"]" if was else b"") + commas(self.head, before, after) + (b"[" if comes else b"")
+
+
+def test_neighbouring_messages_may_make_one_on_the_wire() -> None:
+    encoder = GroupingEncoder()
+    base = Conversation([user("u"), assistant("a", "1", "2"), result("1")])
+    assert base.wire(encoder).body == b'["u","a",["r-1"]]'
+    both = base.extended(result("2"))
+    assert both.wire(encoder).body == b'["u","a",["r-1","r-2"]]'
+    assert both.with_tail(user("empty"), user("t")).wire(encoder).body == b'["u","a",["r-1","r-2"],"t"]'
+    grown = both.extended(user("empty"), user("v"))
+    assert grown.wire(encoder).body == b'["u","a",["r-1","r-2"],"v"]'
+    assert base.with_tail(result("2")).wire(encoder).body == b'["u","a",["r-1","r-2"]]'
+    assert base.wire(encoder).body == b'["u","a",["r-1"]]'

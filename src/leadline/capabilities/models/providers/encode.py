@@ -15,6 +15,7 @@ from leadline.core.llm.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    commas,
 )
 from leadline.core.llm.request import LlmRequest, ToolSchema
 from leadline.core.llm.wire import encode_text, placeholder
@@ -42,6 +43,10 @@ class ChatEncoder:
             case ToolMessage():
                 content = message.content or "(no output)"
                 return encode_text({"role": "tool", "tool_call_id": message.call_id, "content": content})
+
+    def join(self, before: Message | None, after: Message | None) -> bytes:
+        """A comma between messages."""
+        return commas(self.head, before, after)
 
     def _assistant(self, message: AssistantMessage) -> bytes:
         text, calls = message.text, message.tool_calls
