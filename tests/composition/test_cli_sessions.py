@@ -360,7 +360,7 @@ def test_a_model_gives_titles_where_it_is_told_to(command: Command, home: Path) 
 
 
 def test_a_title_that_is_blank_is_refused(command: Command, agent: str) -> None:
-    for words in ([], [" "]):
+    for words in ([], [" "], ["\x01\x7f"]):
         ended = command("sessions", "rename", agent, *words)
         assert (ended.code, ended.out) == (2, b"")
         assert "blank" in ended.complaint

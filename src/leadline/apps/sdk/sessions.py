@@ -11,6 +11,7 @@ from anyio import CancelScope
 from leadline.core.agent.agents import Agents
 from leadline.core.clock import Clock
 from leadline.core.ids import Ids
+from leadline.core.session import titles
 from leadline.core.session.codec import Header
 from leadline.core.session.errors import ForkRefused, SessionNotFound
 from leadline.core.session.events import Event, Titled
@@ -326,7 +327,7 @@ def one_line(title: str) -> str:
     Raises:
         BadTitle: nothing is left of it.
     """
-    made = " ".join(title.encode("utf-8", "replace").decode().split())[:MAX_LABEL]
+    made = titles.one_line(title.encode("utf-8", "replace").decode())[:MAX_LABEL]
     if not made:
         raise BadTitle("title: it is blank. Say what to call the session.")
     return made
