@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from leadline.capabilities.models.providers.ending import ReplyDecoder, error_in
 from leadline.capabilities.models.providers.failures import event_failure
 from leadline.capabilities.models.providers.lookup import (
-    JsonReader,
     as_count,
     as_list,
     as_object,
@@ -17,109 +17,43 @@ from leadline.capabilities.models.providers.lookup import (
     first_count,
 )
 from leadline.capabilities.models.providers.profiles import Profile, UsagePlaces
-from leadline.core.llm.failure import LlmFailure, Stop, Wait
-from leadline.core.llm.stream import (
-    Finish,
-    ReasoningDelta,
-    StreamEvent,
-    TextDelta,
-    ToolCallDelta,
-    UsageReport,
-)
+from leadline.core.llm.stream import ReasoningDelta, StreamEvent, TextDelta, ToolCallDelta
 from leadline.core.llm.usage import Usage
 
-DONE = "[DONE]"
 
-
-class ChatDecoder:
-    """Feed it the data of server-sent events; it yields deltas and, once, the end.
-
-    After the `Finish` it yields nothing. Deltas behind the provider's finish reason are dropped;
-    usage and errors behind it count.
-    """
+class ChatDecoder(ReplyDecoder):
+    """Chat completions. Deltas behind the finish reason are dropped; usage and errors behind it count."""
 
     def __init__(self, profile: Profile) -> None:
-        self._profile = profile
-        self._reader = JsonReader()
+        super().__init__(profile)
         self._usage_roots = frozenset(path.partition(".")[0] for path in profile.usage.paths)
-        self._reason: str | None = None
-        self._refusal = False
-        self._usage: Usage | None = None
-        self._begun = False
-        self._ended = False
 
-    @property
-    def ended(self) -> bool:
-        """Whether the `Finish` has been given."""
-        return self._ended
+    def reply(self, members: Mapping[str, object], body: bytes) -> list[StreamEvent]:
+        """A completion in one piece has the members of a chunk."""
+        if "choices" not in members and (error := error_in(members)):
+            return self.fail(event_failure(self.profile, error))
+        return self.chunk(members, "")
 
-    @property
-    def finish_seen(self) -> bool:
-        """Whether the provider has said why it ends, so that little can be missing."""
-        return self._reason is not None
-
-    def feed(self, data: str, event: str = "message") -> list[StreamEvent]:
-        """The events of one server-sent event, given its data and its type."""
-        if self._ended or not data.strip():
-            return []
-        if data.strip() == DONE:
-            return self._end(done=True)
-        try:
-            chunk = self._reader.read(data)
-        except ValueError:
-            return self._fail(_malformed(f"the stream holds an event that is not JSON: {data[:80]!r}"))
-        if event == "error":
-            return self._fail(event_failure(self._profile, as_object(chunk).get("error") or chunk))
-        return self._chunk(chunk)
-
-    def whole(self, body: bytes) -> list[StreamEvent]:
-        """The events of a reply that came in one piece, the end included."""
-        try:
-            reply = self._reader.read(body)
-        except ValueError:
-            return self._fail(_malformed("the reply is not JSON"))
-        members = as_object(reply)
-        if "choices" not in members and (as_text(members.get("message")) or as_text(members.get("detail"))):
-            return self._fail(event_failure(self._profile, members))
-        events = self._chunk(reply)
-        return events if self._ended else [*events, *self._end(done=True)]
-
-    def close(self) -> list[StreamEvent]:
-        """The end, when the connection has ended properly."""
-        return [] if self._ended else self._end(done=False)
-
-    def cut(self, failure: LlmFailure) -> list[StreamEvent]:
-        """The end, when the connection was lost or given up."""
-        if self._ended:
-            return []
-        if self._reason is not None and not self._profile.stream_end.done_required:
-            return self._finish(self._reason)
-        return self._fail(failure, "incomplete" if self._begun else "error")
-
-    def _chunk(self, chunk: object) -> list[StreamEvent]:
-        members = as_object(chunk)
-        if not members:
-            return self._fail(_malformed("the stream holds an event that is not an object, or an empty one"))
+    def chunk(self, members: Mapping[str, object], data: str) -> list[StreamEvent]:
+        """One chunk."""
         choices = as_list(members.get("choices"))
         choice = as_object(choices[0] if choices else None)
         error = members.get("error") or choice.get("error")
         if members.get("object") == "error":
             error = error or members
         if error:
-            return self._fail(event_failure(self._profile, error))
+            return self.fail(event_failure(self.profile, error))
         if not self._usage_roots.isdisjoint(members):
-            self._usage = read_usage(members, self._profile.usage) or self._usage
-        if not choice or self._reason is not None:
+            self.usage = read_usage(members, self.profile.usage) or self.usage
+        if not choice or self.reason is not None:
             return []
-        delta = as_object(choice.get("delta")) or as_object(choice.get("message"))
-        events = self._delta(delta)
-        self._begun = self._begun or bool(events)
-        self._reason = as_text(choice.get("finish_reason")) or None
+        events = self._delta(as_object(choice.get("delta")) or as_object(choice.get("message")))
+        self.reason = as_text(choice.get("finish_reason")) or None
         return events
 
     def _delta(self, delta: Mapping[str, object]) -> list[StreamEvent]:
         events: list[StreamEvent] = []
-        for name in self._profile.reasoning_fields:
+        for name in self.profile.reasoning_fields:
             if text := as_text(delta.get(name)):
                 events.append(ReasoningDelta(text))
                 break
@@ -127,7 +61,7 @@ class ChatDecoder:
         if content:
             events += _content(content)
         if refusal := as_text(delta.get("refusal")):
-            self._refusal = True
+            self.refusal = True
             events.append(TextDelta(refusal))
         calls = as_list(delta.get("tool_calls"))
         if not calls and (function := as_object(delta.get("function_call"))):
@@ -135,45 +69,6 @@ class ChatDecoder:
         for position, call in enumerate(calls):
             events.append(_fragment(as_object(call), position if len(calls) > 1 else None))
         return events
-
-    def _end(self, *, done: bool) -> list[StreamEvent]:
-        rule, reason = self._profile.stream_end, self._reason
-        if reason is None and not self._begun and self._usage is None:
-            return self._fail(Wait("EMPTY_RESPONSE", "the provider ended the stream without saying anything"))
-        if rule.done_required and not done:
-            return self._fail(Wait("STREAM_CLOSED", "the stream ended without its end mark"), "incomplete")
-        if reason is None and rule.finish_required:
-            return self._fail(Wait("STREAM_CLOSED", "the stream ended without a finish reason"), "incomplete")
-        return self._finish(reason)
-
-    def _finish(self, reason: str | None) -> list[StreamEvent]:
-        words = self._profile.finish
-        if self._refusal or reason in words.refused:
-            return self._last(Finish("refused", None, reason))
-        if reason is None or reason in words.done:
-            return self._last(Finish("done", None, reason))
-        if reason in words.length:
-            return self._last(Finish("length", None, reason))
-        if reason in words.error:
-            return self._fail(Wait("SERVER", f"the provider broke off the answer ({reason})"), detail=reason)
-        step = f"add {reason!r} to one of the lists under settings.finish of this provider"
-        unknown = Stop(
-            "UNSUPPORTED", f"the provider ended the answer with an unknown word, {reason!r}", None, step
-        )
-        return self._fail(unknown, detail=reason)
-
-    def _fail(
-        self, failure: LlmFailure, state: str = "error", *, detail: str | None = None
-    ) -> list[StreamEvent]:
-        return self._last(Finish("incomplete" if state == "incomplete" else "error", failure, detail))
-
-    def _last(self, finish: Finish) -> list[StreamEvent]:
-        self._ended = True
-        return [finish] if self._usage is None else [UsageReport(self._usage), finish]
-
-
-def _malformed(message: str) -> Wait:
-    return Wait("MALFORMED_RESPONSE", message)
 
 
 def _content(content: object) -> Iterable[StreamEvent]:

@@ -1,0 +1,244 @@
+"""Requests to a provider, whatever wire format it speaks: one adapter, one call."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from operator import is_
+from typing import NamedTuple, Protocol
+from urllib.parse import quote, urlencode
+
+from leadline.capabilities.models.providers.ending import Decoder
+from leadline.capabilities.models.providers.exchange import Exchange
+from leadline.capabilities.models.providers.http import HttpClient, proxy_for
+from leadline.capabilities.models.providers.profiles import Profile
+from leadline.core.clock import Clock
+from leadline.core.llm.adapter import LlmAdapter, ModelInfo, PreparedCall
+from leadline.core.llm.failure import Stop, Wait
+from leadline.core.llm.leaks import LeakFilter, LeakRules
+from leadline.core.llm.messages import Wire, WireEncoder
+from leadline.core.llm.request import CallConfig, LlmRequest, ToolSchema
+from leadline.core.llm.stream import Finish, StreamEvent
+from leadline.version import __version__
+
+KeySource = Callable[[], str | None]
+
+
+class EncoderFor(Protocol):
+    """Makes the encoder whose head says everything about a request but its messages."""
+
+    def __call__(self, request: LlmRequest, profile: Profile, info: ModelInfo) -> WireEncoder:
+        """Pure: equal arguments, equal encoders."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WireFormat:
+    """How requests are written and replies are read."""
+
+    encoder: EncoderFor
+    decoder: Callable[[Profile], Decoder]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How one provider is reached. The key is asked for at each call and kept nowhere."""
+
+    provider: str
+    profile: Profile
+    client: HttpClient
+    clock: Clock
+    key: KeySource = field(repr=False)
+
+    def url(self, model: str) -> str:
+        """Where an answer of ``model`` is asked for."""
+        profile = self.profile
+        method = "streamGenerateContent?alt=sse" if profile.streaming else "generateContent"
+        path = profile.path.replace("{model}", quote(model, safe="-._~")).replace("{method}", method)
+        query = f"{'&' if '?' in path else '?'}{urlencode(profile.query)}" if profile.query else ""
+        return profile.base_url.rstrip("/") + path + query
+
+    def of_model(self, model: str) -> Route:
+        """The same, with what is different for one model."""
+        profile = self.profile.of_model(model)
+        return self if profile is self.profile else replace(self, profile=profile)
+
+    def refusal(self, key: str | None) -> Stop | None:
+        """Why nothing is sent with this key."""
+        if not self.profile.base_url:
+            names = "".join(f", or set {name}" for name in self.profile.base_url_env)
+            step = f"set base_url of the provider {self.provider} in the row `models`{names}"
+            return Stop(
+                "INVALID_REQUEST", f"the address of provider {self.provider!r} is unknown", None, step
+            )
+        if key is None and self.profile.key_required:
+            names = " or ".join(self.profile.key_env) or "api_key"
+            step = f"set {names}, or store the key with: leadline login {self.provider}"
+            return Stop("MISSING_CREDENTIAL", f"provider {self.provider!r} needs a key", None, step)
+        if key is not None and not (key.isascii() and key.isprintable()):
+            step = "copy the key again; it may hold a line break or a typographic character"
+            return Stop("AUTH", f"the key of provider {self.provider!r} cannot be sent", None, step)
+        return None
+
+    def headers(self, key: str | None, *, accept: str) -> dict[str, str]:
+        """Headers of every request."""
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": accept,
+            "Accept-Encoding": "identity",
+            "User-Agent": f"leadline/{__version__}",
+            **self.profile.headers,
+        }
+        if key is not None:
+            headers[self.profile.key_header] = f"{self.profile.key_scheme} {key}".lstrip()
+        return headers
+
+
+class ProviderAdapter:
+    """A provider of models, in the wire format that its profile names."""
+
+    def __init__(
+        self, route: Route, wire_format: WireFormat, models: Mapping[str, ModelInfo] | None = None
+    ) -> None:
+        """Set up the provider.
+
+        Args:
+            route: how it is reached.
+            wire_format: what it speaks.
+            models: what the user's configuration says about its models.
+        """
+        self._route = route
+        self._format = wire_format
+        self._models = dict(models or {})
+        self._latest: tuple[_Head, WireEncoder] | None = None
+        self._routes: dict[str, Route] = {}
+
+    @property
+    def provider(self) -> str:
+        """The name before the slash in ``provider/model``."""
+        return self._route.provider
+
+    def info(self, model: str) -> ModelInfo:
+        """The user's facts about ``model``, else those of the profile."""
+        return self._models.get(model) or profile_info(model, self._of_model(model).profile)
+
+    def prepare(self, request: LlmRequest) -> PreparedCall:
+        """Encode ``request`` for this provider."""
+        conversation = request.conversation
+        wire = conversation.wire(self._encoder(request))
+        tools = frozenset(tool.name for tool in request.tools)
+        model = request.config.model.model
+        route = self._of_model(model)
+        return ProviderCall(route, self._format, route.url(model), wire, conversation.pairing_problem, tools)
+
+    def _of_model(self, model: str) -> Route:
+        """The route of a model; one that has nothing of its own has that of the provider."""
+        if model not in self._route.profile.models:
+            return self._route
+        if model not in self._routes:
+            self._routes[model] = self._route.of_model(model)
+        return self._routes[model]
+
+    def _encoder(self, request: LlmRequest) -> WireEncoder:
+        """The encoder of `request`; that of the one before where both were made from the same head."""
+        head = _Head(request.config, request.system, request.tools)
+        if self._latest is not None and all(map(is_, self._latest[0], head)):
+            return self._latest[1]
+        model = request.config.model.model
+        encoder = self._format.encoder(request, self._of_model(model).profile, self.info(model))
+        self._latest = head, encoder
+        return encoder
+
+
+class _Head(NamedTuple):
+    """What of a request stands before its messages."""
+
+    config: CallConfig
+    system: str
+    tools: tuple[ToolSchema, ...]
+
+
+def profile_info(model: str, profile: Profile) -> ModelInfo:
+    """What a profile says about any of its models."""
+    return ModelInfo(
+        model=model,
+        context_window=profile.context_window,
+        max_output=profile.max_output,
+        efforts=tuple(profile.efforts),
+        tools=profile.tools,
+        forced_tool_choice=profile.forced_tool_choice == "always",
+        structured_output=profile.structured_output,
+        origin=profile.origin,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderCall:
+    """One encoded request and how it is sent."""
+
+    route: Route
+    format: WireFormat
+    url: str
+    wire: Wire = field(repr=False)
+    problem: str | None
+    tools: frozenset[str]
+
+    @property
+    def digest(self) -> str:
+        """sha256 in hex of the body."""
+        return self.wire.digest
+
+    @property
+    def body(self) -> bytes:
+        """The bytes of the body."""
+        return self.wire.body
+
+    async def stream(self, *, idempotency_key: str | None = None) -> AsyncGenerator[StreamEvent, None]:
+        """One attempt; see `PreparedCall.stream`."""
+        profile = self.route.profile
+        key = self.route.key()
+        refused = self._refusal(key)
+        if refused is not None:
+            yield Finish("error", refused)
+            return
+        deadline = self.route.clock.monotonic() + profile.total_timeout_s
+        reply = await self.route.client.post(
+            self.url,
+            self._headers(key, idempotency_key),
+            self.wire.body,
+            proxy=proxy_for(self.url),
+            timeout_s=min(profile.idle_timeout_s, profile.total_timeout_s),
+        )
+        if isinstance(reply, Wait):
+            yield Finish("error", reply)
+            return
+        exchange = Exchange(profile, self.route.clock, self.format.decoder(profile), reply, deadline)
+        leaks = LeakFilter(self._leak_rules())
+        try:
+            while not exchange.ended:
+                for event in await exchange.advance():
+                    for passed in leaks.feed(event):
+                        yield passed
+        finally:
+            reply.close()
+
+    def _refusal(self, key: str | None) -> Stop | None:
+        """Why the call is not made at all."""
+        if self.problem is not None:
+            return Stop("INVALID_REQUEST", f"calls and results do not pair up: {self.problem}")
+        return self.route.refusal(key)
+
+    def _leak_rules(self) -> LeakRules:
+        leaks = self.route.profile.text_tool_calls
+        return LeakRules(leaks.tags, leaks.parse, self.tools)
+
+    def _headers(self, key: str | None, idempotency_key: str | None) -> Mapping[str, str]:
+        profile = self.route.profile
+        accept = "text/event-stream" if profile.streaming else "application/json"
+        headers = self.route.headers(key, accept=accept)
+        if idempotency_key is not None:
+            headers["Idempotency-Key"] = idempotency_key
+        return headers
+
+
+_ADAPTER: type[LlmAdapter] = ProviderAdapter
