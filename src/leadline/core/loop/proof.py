@@ -83,6 +83,11 @@ class Proof:
         rebuilt = self._digest(header, self._purpose(sent), sent.purpose, conversation)
         if rebuilt != sent.digest:
             raise self._difference(header, sent, conversation, rebuilt, seq)
+        unseen = differing(sent, header, conversation)
+        if unseen:
+            raise Differs(
+                f"{_listed(unseen)}, which the body does not show; {self._where(seq)} was altered", unseen
+            )
         if seq is not None:
             self._proved_at = seq
 
