@@ -66,7 +66,7 @@ def encode_text(value: object) -> bytes:
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_replaced(msgspec.to_builtins(value)))
+        return msgspec.json.encode(_replaced(msgspec.to_builtins(value, enc_hook=msgspec.json.decode)))
 
 
 def _replaced(value: object) -> object:

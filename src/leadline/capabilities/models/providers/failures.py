@@ -40,8 +40,10 @@ def http_failure(
     """
     text, codes = _said(body, headers.get("content-type", ""))
     message = _headline(status, text)
-    failure = classify(profile, status, message, codes, retry_after_s(headers, text, now))
-    return msgspec.structs.replace(failure, request_id=headers.get("x-request-id"))
+    said = "\n".join((text, *codes))
+    failure = classify(profile, status, message, codes, retry_after_s(headers, said, now))
+    request_id = headers.get("x-request-id") or headers.get("request-id")
+    return msgspec.structs.replace(failure, request_id=request_id)
 
 
 def event_failure(profile: Profile, error: object) -> LlmFailure:
@@ -53,12 +55,14 @@ def event_failure(profile: Profile, error: object) -> LlmFailure:
         or as_text(error)
         or "the provider reported an error without a message"
     )
-    codes = [as_text(members.get(key)) for key in ("code", "type", "status")]
-    status = as_count(members.get("code")) or as_count(members.get("status"))
+    codes = _codes(members)
+    named = (profile.error_statuses[code] for code in codes if code in profile.error_statuses)
+    status = as_count(members.get("code")) or as_count(members.get("status")) or next(named, None)
     if status is None and any(re.search("rate.?limit", code, re.IGNORECASE) for code in codes):
         status = 429
     known = status if status is not None and 400 <= status < 600 else None
-    return classify(profile, known, shortened(text), codes, retry_after_s({}, text, 0.0))
+    said = "\n".join((text, *codes))
+    return classify(profile, known, shortened(text), codes, retry_after_s({}, said, 0.0))
 
 
 def classify(
@@ -72,7 +76,7 @@ def classify(
     if status == 402 or _matches(profile.quota_patterns, evidence):
         step = "check balance and limits of the account at the provider"
         return Stop("QUOTA", message, status, step, wait_s)
-    if status in (401, 403):
+    if status in (401, 403) or _matches(profile.auth_patterns, evidence):
         names = " or ".join(profile.key_env) or "the key in the configuration"
         return Stop("AUTH", message, status, f"check {names}: the provider does not accept it")
     if status == 404:
@@ -142,7 +146,18 @@ def _said(body: bytes, content_type: str) -> tuple[str, list[str]]:
     message = as_text(error) or next(
         (words for key in ("message", "detail", "msg") if (words := as_text(inner.get(key)))), ""
     )
-    return message or text, [as_text(inner.get(key)) for key in ("code", "type")]
+    return message or text, _codes(inner)
+
+
+def _codes(error: Mapping[str, object]) -> list[str]:
+    """The short words of an error, and of its details where there are some: which quota, how long to wait."""
+    codes = [as_text(error.get(key)) for key in ("code", "type", "status")]
+    for detail in map(as_object, as_list(error.get("details"))):
+        codes.append(as_text(detail.get("reason")))
+        codes += [as_text(as_object(one).get("quotaId")) for one in as_list(detail.get("violations"))]
+        if delay := as_text(detail.get("retryDelay")):
+            codes.append(f"retry in {delay}")
+    return codes
 
 
 def looks_like_html(content_type: str, text: str) -> bool:
