@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable
+
+from leadline.core.patterns import lazy_pattern
 
 UNSPACED = "\u3005\u3007\u3041-\u3096\u30a1-\u30fa\u30fc-\u30fe\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\uac00-\ud7a3\U00020000-\U0003ffff"
 """Letters of such scripts, as the inside of a character class."""
 
-RUN = re.compile(f"[{UNSPACED}]+")
+RUN = lazy_pattern(f"[{UNSPACED}]+")
 """Such letters without anything between them."""
 
 

@@ -76,7 +76,7 @@ class InProcess(SubagentDriver):
 
     async def resume(self, request: SubagentRequest, session_id: str) -> SubagentRun:
         """See `SubagentDriver.resume`."""
-        capture = self._capture(request)
+        capture = self._capture(request, again=True)
         spec = self._spec(request, capture)
         child = await self._made(request, self._ctx.get(Agents).resume(session_id, spec), (SessionError,))
         try:
@@ -87,13 +87,13 @@ class InProcess(SubagentDriver):
             raise
         return run
 
-    def _capture(self, request: SubagentRequest) -> Capture | None:
+    def _capture(self, request: SubagentRequest, *, again: bool = False) -> Capture | None:
         attempted = request.parent.depth + 1
         if attempted > request.max_depth:
             raise SubagentDepthError(attempted, request.max_depth)
         if request.output_schema is None:
             return None
-        return Capture(OutputSchema(request.output_schema), request.check)
+        return Capture(OutputSchema(request.output_schema, asserted_before=again), request.check)
 
     def _spec(self, request: SubagentRequest, capture: Capture | None) -> AgentSpec:
         async def setup(child: Agent) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -40,8 +41,13 @@ class _Checker(Protocol):
 class OutputSchema:
     """A schema that has been asserted and copied; `problems(value)` lists every violation."""
 
-    def __init__(self, schema: JsonObject) -> None:
+    def __init__(self, schema: JsonObject, *, asserted_before: bool = False) -> None:
         """Assert and copy.
+
+        Args:
+            schema: what the answer is held to.
+            asserted_before: a child was asked by this schema already, and now goes on. It is not held against the
+                rules of draft 2020-12 again: loading them takes as long as all else that resuming does.
 
         Raises:
             OutputSchemaError: listing all that is wrong with the schema.
@@ -49,11 +55,16 @@ class OutputSchema:
         problems: list[str] = []
         plain = _plain(schema, "$", 0, problems)
         if not problems:
-            problems += _root_problems(plain) + (_meta_problems(plain) or reference_problems(plain))
+            problems += _root_problems(plain)
+            if not asserted_before:
+                problems += _meta_problems(plain) or reference_problems(plain)
         if problems:
             raise OutputSchemaError(problems)
         self.schema: JsonObject = cast("JsonObject", plain)
-        self._checker = _checker(cast("dict[str, object]", plain))
+
+    @cached_property
+    def _checker(self) -> _Checker:
+        return _checker(cast("dict[str, object]", self.schema))
 
     def problems(self, value: JsonValue) -> tuple[str, ...]:
         """What is wrong with the value, each with the place; empty where it holds."""

@@ -103,7 +103,6 @@ class ResearchEngine(Service, key="research"):
         method = self._ctx.get(Methods).get(request.method)
         given = request.model or (execution.parent.model if execution.parent else None)
         _, model = self._ctx.get(Models).resolve(given)
-        self._ctx.spawn(warm_up, name="warm up")
         corpus = execution.corpus or await self._open(request.corpus, execution)
         async with AsyncExitStack() as unwind:
             unwind.callback(corpus.close)
@@ -134,7 +133,6 @@ class ResearchEngine(Service, key="research"):
         before = interrupted(await store.read(run_id))
         method = self._ctx.get(Methods).get(before.started.method)
         _, model = self._ctx.get(Models).resolve(before.model)
-        self._ctx.spawn(warm_up, name="warm up")
         corpus = execution.corpus or await self._found_again(run_id, before, execution)
         async with AsyncExitStack() as unwind:
             unwind.callback(corpus.close)
@@ -169,6 +167,7 @@ class ResearchEngine(Service, key="research"):
         except BaseException:
             await self.dispose(run)
             raise
+        self._ctx.spawn(warm_up, self._ctx.get(Clock), name="warm up")
         return run
 
     async def dispose(self, run: ResearchRun) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.extractive.features import MONTHS, features
 from leadline.research.extractive.hints import folded, may_hold
 from leadline.research.extractive.kinds import (
@@ -48,14 +49,14 @@ ELSEWHERE = 0.3
 """How well a term is covered that only another part of the document holds, beside several that the passage has."""
 SECTION = 0.5
 """How much the heading right over a passage counts as its own words."""
-_POINTS_BACK = re.compile(
+_POINTS_BACK = lazy_pattern(
     r"\W*(?:\w+\W+){0,2}?(?:it|its|she|her|he|his|him|they|their|them|this|these|that|those|both|such|er|sie|es|sein\w*|ihr\w*|dies\w*|"
     r"il|elle|ils|elles|son|sa|ses|leur|leurs|ce|cet|cette|ces|ella|él|ellos|su|sus|este|esta|estos|estas)(?!\w)|.*[它他她其这那それこの]",
     re.IGNORECASE,
 )
 """A sentence that begins by pointing at what was named before it."""
-_QUARTER = re.compile(r"[qh][1-4]")
-_ENUMERATES = re.compile(
+_QUARTER = lazy_pattern(r"[qh][1-4]")
+_ENUMERATES = lazy_pattern(
     r"^\W*(?:which\s\w+s\s(?:are|were|do|does|did|have|has|can|take|took)|list|name|welche\s\w+[en]\s|nenne|liste[zr]?|"
     r"quels|quelles|qué\s\w+s\s|cuáles)(?!\w)|哪些|どんな",
     re.IGNORECASE,
@@ -288,7 +289,7 @@ def _closes(term: Term, question: Question) -> bool:
     return bool(last) and last[1] == term.surface and term.surface.islower()
 
 
-_NAMING = re.compile(r"(?<!\w)(?=\w*[A-Z]\w*[A-Z0-9])[\w-]{2,}(?!\w)")
+_NAMING = lazy_pattern(r"(?<!\w)(?=\w*[A-Z]\w*[A-Z0-9])[\w-]{2,}(?!\w)")
 
 
 def _is_linked(term: Term, question: Question, passage: Passage, document: Document) -> bool:
@@ -383,7 +384,7 @@ def worth(question: Question, match: Match) -> float:
     return value - 0.0001 * len(text)
 
 
-_PART_OF_YEAR = re.compile(r"(?<!\w)[QH][1-4](?:\s|/|-)?(?=(?:19|20)\d\d)")
+_PART_OF_YEAR = lazy_pattern(r"(?<!\w)[QH][1-4](?:\s|/|-)?(?=(?:19|20)\d\d)")
 
 
 def enumerates(question: Question) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.extractive.alike import alike
 from leadline.research.extractive.answer import Match
 from leadline.research.extractive.language import Language, stem, word_set
@@ -19,7 +20,7 @@ from leadline.research.sources.versions import Version, title_words
 SAME_MATTER = 0.6
 """How much two statements share of what they are about, to be put side by side."""
 MAX_PAIRS = 8
-_CHANGE = re.compile(
+_CHANGE = lazy_pattern(
     r"(?<!\w)(?:chang(?:e[sd]?|ing)|differ(?:s|ed|ence|ences|ent)?|compar(?:e[sd]?|ison)|versus|vs|"
     r"(?:ge|ver)änder\w*|änderung\w*|unterschied\w*|unterscheide\w*|vergleich\w*|changé\w*|changements?|différen\w*|"
     r"compar\w+|cambi\w+|diferenci\w+)(?!\w)|变化|改变|不同|区别|变更|変更|違い|変わ",

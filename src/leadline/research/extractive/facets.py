@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import re
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.extractive.language import Language, language_of, word_set
 from leadline.research.extractive.question import read_question
 
 MIN_WORDS = 2
-_MARKS = re.compile(r"(?<=[?？])\s*(?=\S)|[;；]\s*|\n+\s*(?:[-*•]\s+|\d+[.)]\s+)?|(?<=[.。])\s+(?=[A-ZÄÖÜ])")
+_MARKS = lazy_pattern(
+    r"(?<=[?？])\s*(?=\S)|[;；]\s*|\n+\s*(?:[-*•]\s+|\d+[.)]\s+)?|(?<=[.。])\s+(?=[A-ZÄÖÜ])"
+)
 _ASKING = (
     r"(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|may|must|has|have|will|should|"
     r"by when|at what|in which|on which|wer|wem|was|wann|wo|wie|warum|welche[rsnm]?|wieviel|ist|sind|hat|darf|kann|muss|gibt|"
     r"qui|que|quoi|quand|où|comment|combien|pourquoi|quels?|quelles?|est-ce|peut-on|quién|qué|cuándo|cuántos?|cuántas?|"
     r"cuánto|dónde|cómo|cuál(?:es)?|por qué)"
 )
-_JOINED = re.compile(
+_JOINED = lazy_pattern(
     rf"\s*,?\s+(?:and|und|sowie|et|y|e|as well as)\s+(?=(?:also\s+|auch\s+)?{_ASKING}(?!\w))", re.IGNORECASE
 )
-_COMMA = re.compile(rf",\s+(?={_ASKING}\s)", re.IGNORECASE)
-_CJK_JOINED = re.compile(
+_COMMA = lazy_pattern(rf",\s+(?={_ASKING}\s)", re.IGNORECASE)
+_CJK_JOINED = lazy_pattern(
     r"[，,、]\s*(?:以及|并且|还有|而且|另外)?(?=[^，,、?？]*(?:什么|多少|谁|哪|几|如何|怎么|是否|吗))|(?:以及|并且|还有)(?=[^?？]*(?:什么|多少|谁|哪|几|如何|怎么|是否|吗))|、?(?:また|そして|それと)、?|(?<=か)、\s*"
 )
-_PRONOUN = re.compile(r"(?<!\w)(?:it|its|they|their|them|he|she|his|her|this|these|er|seine[nmrs]?|ihre[nmrs]?|elle|ils?|elles)(?!\w)|它|他们?|她|それ|その", re.IGNORECASE)  # fmt: skip
+_PRONOUN = lazy_pattern(r"(?<!\w)(?:it|its|they|their|them|he|she|his|her|this|these|er|seine[nmrs]?|ihre[nmrs]?|elle|ils?|elles)(?!\w)|它|他们?|她|それ|その", re.IGNORECASE)  # fmt: skip
 _AND = {
     "en": "and|or|as well as",
     "de": "und|sowie|oder",
@@ -31,7 +34,7 @@ _AND = {
     "zh": "和|与|及|、",
     "ja": "と|や|、",
 }
-_VERSUS = re.compile(
+_VERSUS = lazy_pattern(
     r"\s+(?:versus|vs\.?|compared (?:with|to)|im vergleich (?:zu|mit)|par rapport à)\s+", re.IGNORECASE
 )
 
@@ -40,11 +43,11 @@ _ASKING_LAST = (
     r"(?:by whom|from whom|for whom|with whom|who|where|when|why|how|how much|von wem|wer|wo|wann|warum|wie|par qui|qui|"
     r"où|quand|pourquoi|por quién|quién|dónde|cuándo|por qué|cómo)"
 )
-_ELLIPTIC = re.compile(
+_ELLIPTIC = lazy_pattern(
     rf"^\W*(?P<first>{_ASKING_LAST})\s+(?P<rest>.+?),?\s+(?:and|und|et|y)\s+(?P<last>{_ASKING_LAST})\s*\??\s*$",
     re.IGNORECASE,
 )
-_TWO_FIRST = re.compile(
+_TWO_FIRST = lazy_pattern(
     rf"^\W*(?P<first>{_ASKING_LAST})\s+(?:and|und|et|y)\s+(?P<last>{_ASKING_LAST})\s+(?P<rest>.+?)\s*\??\s*$",
     re.IGNORECASE,
 )

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.extractive.concepts import cjk_concepts, concepts_of, phrase_at
 from leadline.research.extractive.language import Language, stem
 from leadline.research.extractive.periods import codes_in
 from leadline.research.extractive.tokens import Token, is_year, tokens
 from leadline.research.sources.dates import dates_in
 
-_NUMBERED = re.compile(r"(?<![\w.,-])\d{1,3}-\d{1,4}(?![\w%-])")
+_NUMBERED = lazy_pattern(r"(?<![\w.,-])\d{1,3}-\d{1,4}(?![\w%-])")
 """Things that are called by two numbers: bed 7-14."""
 MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.extractive.concepts import concepts_of, table
 from leadline.research.extractive.features import MONTHS
 from leadline.research.extractive.language import Language, stem
@@ -24,8 +25,8 @@ _SOUNDS = {
     **dict.fromkeys("oóòôö", "[oóòôö]"),
     **dict.fromkeys("uúùûü", "[uúùûü]"),
 }
-_ANYTHING = re.compile("")
-_DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_ANYTHING = lazy_pattern("")
+_DENSE = lazy_pattern(r"[\u3040-\u30ff\u3400-\u9fff]")
 _FREE = "free|frei|gratis|kostenlos|gratuit|免费|無料"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.extractive.concepts import concepts_of
 from leadline.research.extractive.features import features
 from leadline.research.extractive.language import Language, word_set
@@ -13,14 +14,14 @@ from leadline.research.extractive.question import Question, Term, Wanted
 from leadline.research.extractive.tokens import Token, is_year, tokens
 from leadline.research.sources.dates import MONTH_NUMBERS, dates_in
 
-_MONEY = re.compile(
+_MONEY = lazy_pattern(
     r"[$€£¥]\s?\d|(?<!\w)(?:EUR|USD|GBP|JPY|CHF|CNY|RMB|US\$|CAD|AUD|SEK|NOK|DKK|PLN|KRW|INR)\s?\d|\d[\d.,]*\s?(?:[kKmMbB]n?\s?|[千万亿億]\s?)?"
     r"(?:[$€£¥]|EUR|USD|GBP|JPY|CHF|CNY|euros?|dollars?|pounds?|yen|franken|francs?|cents?|pence|pesos?|marks?|mark|schillings?|guilders?|gulden|roubles?|rubles?|lire|lira|kron(?:or|er|e|a)|crowns?|rupees?|won|baht|pesetas?)(?!\w)"
     r"|\d[\d.,]*\s?[千万亿億]?(?:元|円|块|欧元|美元|日元)"
     r"|(?<!\w)(?:free(?: of charge)?|no charge|gratis|kostenlos|frei|gratuite?|免费|無料)(?!\w)",
     re.IGNORECASE,
 )
-_MONEY_UNIT = re.compile(
+_MONEY_UNIT = lazy_pattern(
     r"[$€£¥]|(?<!\w)(?:EUR|USD|GBP|JPY|CHF|CNY|euros?|dollars?|pounds?|price|fee|preis|prix|precio)(?!\w)|元|円|价|料金",
     re.IGNORECASE,
 )
@@ -29,7 +30,7 @@ _SPELLED = (
     r"zehn|elf|zwölf|une?|deux|trois|quatre|cinq|sept|huit|neuf|dix|douze|uno?|dos|tres|cuatro|cinco|seis|siete|ocho|"
     r"nueve|diez|doce|half|halbe[ns]?"
 )
-_DURATION = re.compile(
+_DURATION = lazy_pattern(
     rf"(?:\d+(?:[.,]\d+)?|{_SPELLED})[\s-]*(?:\w+\s)?(?:calendar\s|working\s|business\s|full\s)?"
     r"(?:years?|months?|weeks?|days?|hours?|minutes?|seconds?|nights?|h|min|jahren?|monaten?|wochen?|tagen?|stunden?|"
     r"minuten?|an(?:née)?s?|mois|semaines?|jours?|heures?|años?|mes(?:es)?|semanas?|días?|horas?)(?!\w)"
@@ -37,21 +38,21 @@ _DURATION = re.compile(
     r"|(?<!\w)(?:from|vom|du|del|de)\s\d{1,2}\.?(?:\s\w+)?\s(?:to|until|bis|au|al|a)\s(?:zum\s)?\d{1,2}\.?\s\w+",
     re.IGNORECASE,
 )
-_NUMBERED_TIME = re.compile(
+_NUMBERED_TIME = lazy_pattern(
     r"(?<!\w)(?:day|week|month|year|tag|woche|monat|jahr|jour|semaine|mois|día|semana|mes|año)s? \d",
     re.IGNORECASE,
 )
-_AT_ONCE = re.compile(
+_AT_ONCE = lazy_pattern(
     r"(?<!\w)(?:immediately|at once|same day|without delay|promptly|sofort|unverzüglich|immédiatement|"
     r"inmediatamente|de inmediato)(?!\w)|立即|马上|直ちに|すぐに",
     re.IGNORECASE,
 )
-_TIME_UNIT = re.compile(
+_TIME_UNIT = lazy_pattern(
     r"years?|months?|weeks?|days?|hours?|minutes?|nights?|jahren?|monaten?|wochen?|tagen?|stunden?|minuten?|"
     r"ans?|années?|mois|semaines?|jours?|heures?|años?|mes(?:es)?|semanas?|días?|horas?",
     re.IGNORECASE,
 )
-_WHEN = re.compile(
+_WHEN = lazy_pattern(
     r"(?<!\w)(?:\d{1,2}[:.h]\d{2}|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|daily|weekly|monthly|annually|yearly|quarterly|nightly|"
     r"every (?:day|week|month|year)|[QH][1-4](?!\w)|(?:spring|summer|autumn|winter|christmas|easter)|within \d+|in advance|"
     r"next (?:business )?day|(?:january|february|march|april|june|july|august|september|october|november|december|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)(?!\w)|may \d|\d may|"
@@ -62,33 +63,33 @@ _WHEN = re.compile(
     r"|(?:day|week|month|year|tag|woche|monat|jour|semaine|mois|día|semana|mes) \d|[年月日时時点曜]|周[一二三四五六日]|星期",
     re.IGNORECASE,
 )
-_ONCE = re.compile(
+_ONCE = lazy_pattern(
     r"^\W*(?:when|wann|quand|cuándo)\s+(?:was|were|did|wurden?|war|waren|hat|a|ont|fue|fueron)(?!\w)",
     re.IGNORECASE,
 )
 """Asks when something happened: no length of time and no time of the day answers."""
-_IN_A_YEAR = re.compile(
+_IN_A_YEAR = lazy_pattern(
     rf"(?<!\w)(?:{'|'.join(name for name in MONTH_NUMBERS if name not in ('may', 'mar', 'mai'))}|[qh][1-4]|may \d|\d may|"
     r"spring|summer|autumn|winter|christmas|easter|frühling|sommer|herbst|weihnachten|ostern|printemps|été|automne|hiver|"
     r"primavera|verano|otoño|invierno|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)(?!\w)|[年月]",
     re.IGNORECASE,
 )
-_OFTEN = re.compile(
+_OFTEN = lazy_pattern(
     r"(?<!\w)(?:daily|weekly|monthly|quarterly|annually|yearly|nightly|hourly|every|each|once|twice|times|per (?:day|week|month|year)|a (?:day|week|month|year)|"
     r"täglich|wöchentlich|monatlich|jährlich|jede[nrsm]?|alle|einmal|zweimal|mal|chaque|tous les|toutes les|par (?:jour|semaine|mois|an)|fois|"
     r"cada|todos los|todas las|al (?:día|mes|año)|veces|vez)(?!\w)|每|次|毎|回",
     re.IGNORECASE,
 )
-_CLOCK = re.compile(r"\d{1,2}(?:[:.]\d{2}|\s?(?:h|uhr|am|pm|时|点|時))(?!\d)", re.IGNORECASE)
-_PLACE = re.compile(
+_CLOCK = lazy_pattern(r"\d{1,2}(?:[:.]\d{2}|\s?(?:h|uhr|am|pm|时|点|時))(?!\d)", re.IGNORECASE)
+_PLACE = lazy_pattern(
     r"(?<!\w)(?:in|at|on|near|behind|beside|opposite|inside|outside|next to|im|am|beim|vor dem|hinter|neben|auf dem|dans|chez|"
     r"devant|derrière|au|aux|en|junto a|frente a)\s(?:the\s|der\s|dem\s|den\s|la\s|le\s|les\s|el\s)?\w{3,}",
     re.IGNORECASE,
 )
-_PERCENT = re.compile(
+_PERCENT = lazy_pattern(
     r"\d\s?%|(?<!\w)(?:percent|per cent|prozent|pour cent|por ciento)(?!\w)|百分之|％", re.IGNORECASE
 )
-_NUMBER_WORD = re.compile(
+_NUMBER_WORD = lazy_pattern(
     r"(?<!\w)(?:zero|none|no|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|twenty|thirty|forty|"
     r"fifty|hundred|thousand|million|once|twice|all|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|"
     r"zwölf|zwanzig|dreißig|hundert|tausend|einmal|zweimal|keine?|deux|trois|quatre|cinq|sept|huit|neuf|dix|douze|"
@@ -96,8 +97,8 @@ _NUMBER_WORD = re.compile(
     r"|[一二两三四五六七八九十百千万]+[个人名条台次只艘种年月天日周]",
     re.IGNORECASE,
 )
-_MARKER = re.compile(r"\s*(?:[-*•]\s+)?\(?\d{1,3}[.)]\s")
-_ROLE = re.compile(
+_MARKER = lazy_pattern(r"\s*(?:[-*•]\s+)?\(?\d{1,3}[.)]\s")
+_ROLE = lazy_pattern(
     r"(?<!\w)(?:C[A-Z]O|VP|SVP|EVP|president|director|manager|lead|leader|head|chair(?:man|woman|person)?|officer|owner|"
     r"executive|engineer|treasurer|secretary|board|committee|team|desk|department|office|council|captain|skipper|curator|"
     r"warden|mayor|minister|supervisor|coordinator|administrator|staff|marketing|sales|legal|finance|hr|it|"
@@ -110,14 +111,14 @@ _ROLE = re.compile(
     r"|馆长|主任|经理|主席|会长|部长|船长|秘书|委员会|理事|館長|議長|会長|部長|委員",
     re.IGNORECASE,
 )
-_JOINS_NAMES = re.compile(
+_JOINS_NAMES = lazy_pattern(
     r"[ \n](?:(?:de|del|della|da|di|do|dos|du|la|le|van|von|vom|zu|den|der|ten|ter|bin|al|af|av)[ \n]){0,2}"
 )
 """What may stand between the words of one name: a space, or particles as in "Piet de Boer"."""
-_CJK_NAME = re.compile(r"[\u4e00-\u9fff\u30a0-\u30ff]{2,}")
+_CJK_NAME = lazy_pattern(r"[\u4e00-\u9fff\u30a0-\u30ff]{2,}")
 _SURNAMES = "王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林郑谢罗梁宋唐许韩冯邓曹彭曾萧肖田董潘袁蔡蒋余于杜叶程苏魏吕丁任卢姚沈钟姜崔谭陆汪范金石廖贾夏韦付方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严赖覃洪武莫孔"
 """Chinese family names: with one of them a name begins."""
-_SURNAME = re.compile(
+_SURNAME = lazy_pattern(
     r"(?:[\u4e00-\u9fff]{1,3}(?:先生|女士|氏|さん|様))|(?:[:：是为]\s*[\u4e00-\u9fff]{2,4}(?![\u4e00-\u9fff]))"
     rf"|(?:馆长|主任|经理|主席|会长|部长|船长|秘书|理事|校长|院长|所长)[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}"
 )
@@ -163,7 +164,7 @@ def _holds(wanted: Wanted, question: Question, text: str, head: str) -> bool:
     return bool(new_names(question, body) or _CJK_NAME.search(body) or _PLACE.search(body))
 
 
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_a-z])|(?<=[。！？])")
+_SENTENCE = lazy_pattern(r"(?<=[.!?])\s+(?=[^\W\d_a-z])|(?<=[。！？])")
 
 
 def about_matter(question: Question, text: str) -> str:
@@ -181,7 +182,7 @@ def _with_matter(question: Question, text: str) -> list[str]:
     return speaking or [text]
 
 
-_SHARED_OUT = re.compile(
+_SHARED_OUT = lazy_pattern(
     r"(?P<name>[^\W\d_][^\W\d_ .-]*(?: [^\W\d_]+){0,2}):\s*(?P<number>\d+(?:[.,]\d+)*)(?:\s+(?P<unit>[^\W\d_]+))?"
 )
 
@@ -244,7 +245,7 @@ def number_words(text: str) -> tuple[str, ...]:
     return tuple(sorted(word.casefold() for word in (*spelled, *_NUMBER_WORD.findall(text))))
 
 
-_DENIES = re.compile(
+_DENIES = lazy_pattern(
     r"(?<!\w)(?:not|no|never|none|nobody|nothing|without|cannot|yes|nicht|kein\w*|nie|niemals|ohne|ja|nein|pas|aucune?|"
     r"jamais|sans|oui|non|nunca|ningún|ninguna|sin|sí)(?!\w)|n't|不|没有|无|はい|いいえ|ません|ない|できます",
     re.IGNORECASE,
@@ -261,7 +262,7 @@ def states_money(text: str) -> bool:
     return bool(_MONEY.search(text))
 
 
-_AREA = re.compile(
+_AREA = lazy_pattern(
     r"\d\s?[KMGT]i?B\b|_[KMGT]B\b|\d\s?(?:m²|m2\b|qm\b|sqm\b|km²|ha\b|acres?\b|hectares?\b|square|平方|平米|坪|㎡)",
     re.IGNORECASE,
 )
@@ -316,7 +317,7 @@ def _ranks(row: Sequence[Token], at: int) -> bool:
     return at > 0 and row[at - 1].text in _RANKING
 
 
-_PLURAL = re.compile(rf"(?!one|ein|un|half|halbe)(?:{_SPELLED})", re.IGNORECASE)
+_PLURAL = lazy_pattern(rf"(?!one|ein|un|half|halbe)(?:{_SPELLED})", re.IGNORECASE)
 
 
 def _is_number(token: Token) -> bool:
@@ -365,7 +366,7 @@ def matter_of(question: Question) -> Term | None:
     )
 
 
-_SHARE = re.compile(
+_SHARE = lazy_pattern(
     r"(?:%|percent|prozent|pour cent|share|half)\s+(?:of|der|des|von|de|du|del)\s+(?:the\s+|la\s+)?$",
     re.IGNORECASE,
 )

@@ -9,15 +9,17 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal, Protocol, cast
 
+from leadline.core.patterns import lazy_pattern
+
 Language = Literal["en", "de", "fr", "es", "zh", "ja"]
 Role = Literal["stop", "frame", "soft"]
 
 LANGUAGES: tuple[Language, ...] = ("en", "de", "fr", "es", "zh", "ja")
 _STEMMERS: Mapping[Language, str] = {"en": "english", "de": "german", "fr": "french", "es": "spanish"}
-_KANA = re.compile(r"[\u3040-\u30ff]")
-_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
-_LETTERS = re.compile(r"[^\W\d_]")
-_WORD = re.compile(r"[^\W\d_]+")
+_KANA = lazy_pattern(r"[\u3040-\u30ff]")
+_HAN = lazy_pattern(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+_LETTERS = lazy_pattern(r"[^\W\d_]")
+_WORD = lazy_pattern(r"[^\W\d_]+")
 _NAMED: Mapping[str, Language] = {
     "en": "en", "english": "en", "englisch": "en", "anglais": "en", "inglés": "en",
     "de": "de", "german": "de", "deutsch": "de", "allemand": "de", "alemán": "de",

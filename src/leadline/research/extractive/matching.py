@@ -6,6 +6,7 @@ import re
 import unicodedata
 from functools import cache, lru_cache
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.extractive.concepts import concepts_of, table
 from leadline.research.extractive.features import Features, features
 from leadline.research.extractive.language import Language, stem
@@ -76,13 +77,13 @@ _ENDINGS = frozenset(
         "dor",
     ]
 )
-_DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_DENSE = lazy_pattern(r"[\u3040-\u30ff\u3400-\u9fff]")
 _NUMBER = r"\d+(?:[.,]\d+)?"
-_RANGE = re.compile(
+_RANGE = lazy_pattern(
     rf"({_NUMBER})\s*%?\s*(?:-|–|—|to|bis|à|a|至|到|~|～|〜|から)\s*({_NUMBER})", re.IGNORECASE
 )
-_OVER = re.compile(rf"(?:above|over|more than|exceeding|beyond|from|at least|über|mehr als|ab|mindestens|plus de|dès|más de|超过|超過|以上|至少)\s*(?:\D{{0,4}})({_NUMBER})", re.IGNORECASE)  # fmt: skip
-_UNDER = re.compile(rf"(?:up to|under|below|less than|at most|no more than|until|within|bis zu|unter|weniger als|höchstens|jusqu'à|moins de|hasta|menos de|不超过|以下|最多|未満)\s*(?:\D{{0,4}})({_NUMBER})", re.IGNORECASE)  # fmt: skip
+_OVER = lazy_pattern(rf"(?:above|over|more than|exceeding|beyond|from|at least|über|mehr als|ab|mindestens|plus de|dès|más de|超过|超過|以上|至少)\s*(?:\D{{0,4}})({_NUMBER})", re.IGNORECASE)  # fmt: skip
+_UNDER = lazy_pattern(rf"(?:up to|under|below|less than|at most|no more than|until|within|bis zu|unter|weniger als|höchstens|jusqu'à|moins de|hasta|menos de|不超过|以下|最多|未満)\s*(?:\D{{0,4}})({_NUMBER})", re.IGNORECASE)  # fmt: skip
 
 
 def likeness(term: Term, text: str, language: Language, document: Language | None = None) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.extractive.language import boundaries, language_of
 from leadline.research.extractive.plain import cells, fields
 
@@ -75,17 +76,19 @@ class _Block:
     level: int = 0
 
 
-_ITEM = re.compile(r"\s*(?:[-*•‣◦·–]\s+|\(?\d{1,3}[.)]\s+|\(?[a-z]\)\s+|[①-⑳])(?=\S)")
-_HASH = re.compile(r"\s{0,3}(#{1,6})\s+\S")
-_NUMBERED = re.compile(
+_ITEM = lazy_pattern(r"\s*(?:[-*•‣◦·–]\s+|\(?\d{1,3}[.)]\s+|\(?[a-z]\)\s+|[①-⑳])(?=\S)")
+_HASH = lazy_pattern(r"\s{0,3}(#{1,6})\s+\S")
+_NUMBERED = lazy_pattern(
     r"\s*(?:\d{1,2}\.)*\d{1,2}\.?\s+[A-ZÄÖÜ]\S*(?:\s+\S+){0,7}$|\s*(?:第[一二三四五六七八九十\d]+[章条節节]|[一二三四五六七八九十]、)\s*\S{0,30}$"
 )
-_RULE_ROW = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
-_UNDERLINE = re.compile(r"\s*(?:={3,}|-{3,})\s*$")
-_QUESTION = re.compile(r"\s*(?:\*\*)?(?:Q|F|Question|Frage|Pregunta|问|質問)\s*[:：.]", re.IGNORECASE)
-_ANSWER = re.compile(r"\s*(?:\*\*)?(?:A|R|Answer|Antwort|Réponse|Respuesta|答|回答)\s*[:：.]", re.IGNORECASE)
-_CLOSED = re.compile(r"[.!?。！？:：;；]['\"”’)\]*_]*$")
-_CLOSING = re.compile(r"(?:\*\*|__|[*_\"”’»)\]])+(?=\s|$)")
+_RULE_ROW = lazy_pattern(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
+_UNDERLINE = lazy_pattern(r"\s*(?:={3,}|-{3,})\s*$")
+_QUESTION = lazy_pattern(r"\s*(?:\*\*)?(?:Q|F|Question|Frage|Pregunta|问|質問)\s*[:：.]", re.IGNORECASE)
+_ANSWER = lazy_pattern(
+    r"\s*(?:\*\*)?(?:A|R|Answer|Antwort|Réponse|Respuesta|答|回答)\s*[:：.]", re.IGNORECASE
+)
+_CLOSED = lazy_pattern(r"[.!?。！？:：;；]['\"”’)\]*_]*$")
+_CLOSING = lazy_pattern(r"(?:\*\*|__|[*_\"”’»)\]])+(?=\s|$)")
 _MIN_BROKEN = 40
 """Characters of a line that may go on after a blank line, as in documents where every line is a paragraph."""
 _TABLED = (".csv", ".tsv")

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from leadline.core.patterns import lazy_pattern
+
 _ORDINALS: Sequence[str] = (
     "first|1st|erste[nsmr]?|1\\.|premier|1er|primer|第一|第1|一",
     "second|2nd|zweite[nsmr]?|2\\.|deuxième|2e|segundo|第二|第2|二",
@@ -17,7 +19,7 @@ _HALF = r"(?:half(?:[ -]year)?|halbjahrs?|semestre|半年|上半期)"
 _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (
         f"{letter}{number}",
-        re.compile(rf"(?<![A-Za-z0-9À-ÿ.])(?:{ordinal})\s*{name}(?![a-zà-ÿ])", re.IGNORECASE),
+        lazy_pattern(rf"(?<![A-Za-z0-9À-ÿ.])(?:{ordinal})\s*{name}(?![a-zà-ÿ])", re.IGNORECASE),
     )
     for letter, name, ordinals in (("Q", _QUARTER, _ORDINALS), ("H", _HALF, _ORDINALS[:2]))
     for number, ordinal in enumerate(ordinals, start=1)

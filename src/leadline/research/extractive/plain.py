@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import re
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.verify.markup import plain as without_markup
 
-_MARK = re.compile(r"^\s*(?:[-*•‣◦·–]\s+|\(?\d{1,3}[.)]\s+|#{1,6}\s+|>\s+)+")
-_EMPHASIS = re.compile(r"(?<!\w)([*_])(?=\S)([^*_]+?)(?<=\S)\1(?!\w)")
+_MARK = lazy_pattern(r"^\s*(?:[-*•‣◦·–]\s+|\(?\d{1,3}[.)]\s+|#{1,6}\s+|>\s+)+")
+_EMPHASIS = lazy_pattern(r"(?<!\w)([*_])(?=\S)([^*_]+?)(?<=\S)\1(?!\w)")
 
 
 def plain(text: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.extractive.concepts import cjk_concepts, concepts_of, phrase_at
 from leadline.research.extractive.language import (
     Language,
@@ -95,47 +96,47 @@ _WANTED_PATTERNS: tuple[tuple[Wanted, str], ...] = (
     ("amount", r"\bhow (?:long|much|high|big|large|fast|far|heavy|tall|deep|wide|hot|cold|strong)\b|wie (?:viel|hoch|groß|schnell|schwer|weit|tief|breit|alt)|(?<!\w)combien|cuánto|cuánta|多少|多[大高深快重远]|どれくらい|どのくらい"),
 )  # fmt: skip
 _WANTED: tuple[tuple[Wanted, re.Pattern[str]], ...] = tuple(
-    (wanted, re.compile(pattern, re.IGNORECASE)) for wanted, pattern in _WANTED_PATTERNS
+    (wanted, lazy_pattern(pattern, re.IGNORECASE)) for wanted, pattern in _WANTED_PATTERNS
 )
-_IDENTITY = re.compile(
+_IDENTITY = lazy_pattern(
     r"(?<!\w)(?:who (?:is|are|was|were)|who's|wer (?:ist|sind|war|waren)|qui (?:est|sont|était)|quién(?:es)? (?:es|son|era|fue))(?!\w)"
     r"|(?:name|names|namen?|nom) (?:of|des|der|von|du|de)|叫什么|名字|是谁|は誰|名前",
     re.IGNORECASE,
 )
-_YES_NO = re.compile(
+_YES_NO = lazy_pattern(
     r"^(?:is|are|was|were|do|does|did|can|could|may|must|has|have|had|will|would|should|shall|ist|sind|war|waren|hat|"
     r"haben|darf|dürfen|kann|können|muss|müssen|gibt|wird|werden|soll|sollte|gilt|est-ce|y a-t-il|peut-on|faut-il|"
     r"es|son|hay|puede|pueden|se puede|debe|tiene|tienen)(?!\w)|(?:吗|么)[?？]?$|(?<!の)ますか|できますか",
     re.IGNORECASE,
 )
-_OVERVIEW = re.compile(
+_OVERVIEW = lazy_pattern(
     r"^\W*(?:(?:please |can you |could you )?(?:tell (?:me|us) (?:about|of)|describe|summari[sz]e|explain|give (?:me |us )?an overview)|what is known about|"
     r"(?:bitte )?(?:beschreibe|erzähle?|erkläre|fasse)(?!\w)|was ist bekannt über|décri(?:s|vez)|présente[rz]?|résume[rz]?|describ[ae]|resum[ae]|"
     r"请?介绍|概述|总结|について(?:教えて|説明))",
     re.IGNORECASE,
 )
-_WHY_HOW = re.compile(
+_WHY_HOW = lazy_pattern(
     r"(?<!\w)(?:why|warum|wieso|weshalb|pourquoi|por qué)(?!\w)|为什么|为何|なぜ", re.IGNORECASE
 )
-_TREND = re.compile(
+_TREND = lazy_pattern(
     r"\bover (?:time|the (?:years|quarters|months))\b|\byear (?:over|by|on|to|after) year\b|"
     r"\b(?:develop(?:ed|s|ment)?|evol(?:ve[ds]?|ution)|trend|progress(?:ed|ion)?)\b|\b(?:grown|grew|changed?|risen|rose|fallen|fell|grow|increased?|decreased?)\b(?=.*\b(?:since|from|between|over)\b)|"
     r"\bentwick(?:elt|elte|elten|lung)\b|\bverändert\b|im laufe der|\bévolu(?:é|e|tion)\b|évolué|evolucion|变化|发展|趋势|逐年|推移|変化",
     re.IGNORECASE,
 )
-_PASSIVE = re.compile(
+_PASSIVE = lazy_pattern(
     r"(?<!\w)(?:is|are|was|were|be|been)\s(?:.*\s)?((?:\w+(?:ed|en|wn|eld|old|ught|ept|ilt))|sent|lent|spent)\s*\?*$",
     re.IGNORECASE,
 )
-_SINCE = re.compile(r"(?:since|seit|depuis|desde|自|从)\s*(?:q[1-4]\s*)?((?:19|20)\d{2})(?!.*(?:19|20)\d{2})|((?:19|20)\d{2})\s*年?\s*(?:以来|から)(?!.*(?:19|20)\d{2})", re.IGNORECASE)  # fmt: skip
-_NUMBERED = re.compile(r"(?<![\w.,-])\d{1,3}-\d{1,4}(?![\w%-]|\s*(?:%|percent|prozent))")
-_IN_MAY = re.compile(
+_SINCE = lazy_pattern(r"(?:since|seit|depuis|desde|自|从)\s*(?:q[1-4]\s*)?((?:19|20)\d{2})(?!.*(?:19|20)\d{2})|((?:19|20)\d{2})\s*年?\s*(?:以来|から)(?!.*(?:19|20)\d{2})", re.IGNORECASE)  # fmt: skip
+_NUMBERED = lazy_pattern(r"(?<![\w.,-])\d{1,3}-\d{1,4}(?![\w%-]|\s*(?:%|percent|prozent))")
+_IN_MAY = lazy_pattern(
     r"(?:(?:in|of|since|until|till|by|from|before|after|during|late|early|mid|next|last|this)\s+|\d\s+)May(?!\w)|(?<!^)May\s+\d"
 )
 """The month, which but for its capital is a word that says nothing."""
-_YEAR = re.compile(r"(?<![\d.,])(?:19|20)\d{2}(?![\d%])")
+_YEAR = lazy_pattern(r"(?<![\d.,])(?:19|20)\d{2}(?![\d%])")
 _MONEY = frozenset({"price", "revenue", "profit", "salary", "budget", "cash", "refund", "valuation", "loss"})
-_KATAKANA_OR_HAN = re.compile(r"[\u30a0-\u30ff]+|[\u3005\u3400-\u9fff]+")
+_KATAKANA_OR_HAN = lazy_pattern(r"[\u30a0-\u30ff]+|[\u3005\u3400-\u9fff]+")
 
 
 @lru_cache(maxsize=1024)
@@ -158,8 +159,8 @@ def read_question(text: str) -> Question:
     return Question(text, language, terms, wanted, identity, overview, span, counted, frame)
 
 
-_HOW_MANY_DENSE = re.compile(r"(?:多少|几)[个名位台人只艘条种次]?([\u4e00-\u9fff]{1,4})")
-_HOW_MANY = re.compile(
+_HOW_MANY_DENSE = lazy_pattern(r"(?:多少|几)[个名位台人只艘条种次]?([\u4e00-\u9fff]{1,4})")
+_HOW_MANY = lazy_pattern(
     r"how many|number of|(?:zahl|anzahl) der|nombre (?:de |d')|número de|wie ?viele|combien (?:de |d')|cuánt[oa]s",
     re.IGNORECASE,
 )
@@ -189,7 +190,7 @@ def _counted(text: str, language: Language) -> Term | None:
     return None
 
 
-_MEASURE = re.compile(
+_MEASURE = lazy_pattern(
     r"(?:how|wie) (long|deep|wide|tall|heavy|lang|tief|breit|schwer) (?:is|are|was|were|ist|sind|war|waren)(?!\w)",
     re.IGNORECASE,
 )
@@ -204,9 +205,9 @@ def _measures(text: str, language: Language) -> list[Term]:
     return [Term(word, found[1], "soft", stem(word, language), concepts_of(word, language))]
 
 
-_MANNER = re.compile(r"\W*(?:how|why|wie|warum|comment|pourquoi|cómo|por qué)(?!\w)", re.IGNORECASE)
+_MANNER = lazy_pattern(r"\W*(?:how|why|wie|warum|comment|pourquoi|cómo|por qué)(?!\w)", re.IGNORECASE)
 """Asks by what means something is done: then the verb is the matter."""
-_OF_A_NOUN = re.compile(r"(?:how|wie) (\w+) (?:a|an|ein|eine|einen) (?=\w)", re.IGNORECASE)
+_OF_A_NOUN = lazy_pattern(r"(?:how|wie) (\w+) (?:a|an|ein|eine|einen) (?=\w)", re.IGNORECASE)
 
 
 def _of_measure(text: str, terms: tuple[Term, ...]) -> tuple[Term, ...]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.extractive.answer import Match
 from leadline.research.extractive.library import Document
 from leadline.research.extractive.passages import MAX_QUOTE, Span
@@ -16,8 +16,8 @@ from leadline.research.sources.dates import HEAD_CHARS
 from leadline.research.sources.versions import is_superseded
 
 QuoteRole = Literal["answer", "older", "context"]
-_LINE_MARK = re.compile(r"(?:[-*•>]|#{1,6})\s+")
-_ONLY_RULES = re.compile(r"[\s|:-]*")
+_LINE_MARK = lazy_pattern(r"(?:[-*•>]|#{1,6})\s+")
+_ONLY_RULES = lazy_pattern(r"[\s|:-]*")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.extractive.concepts import table
 from leadline.research.extractive.language import LANGUAGES, Language, Role, stem, words
 from leadline.research.extractive.library import Library
@@ -16,7 +17,7 @@ MIN_LENGTH = 6
 MAX_LENGTH = 40
 MAX_TEXT = 200_000
 """Characters of one document of which the words are looked at."""
-_WORD = re.compile(r"[^\W\d_]{4,}")
+_WORD = lazy_pattern(r"[^\W\d_]{4,}")
 _ROLES: tuple[Role, ...] = ("stop", "frame", "soft")
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.extractive.answer import Match
 from leadline.research.extractive.concepts import concepts_of
 from leadline.research.extractive.language import stem
@@ -14,25 +15,25 @@ from leadline.research.extractive.question import Question, Term
 from leadline.research.extractive.tokens import tokens
 from leadline.research.sources.dates import dates_in
 
-_MOST = re.compile(
+_MOST = lazy_pattern(
     r"(?<!\w)(?:most|largest|biggest|highest|greatest|longest|heaviest|deepest|tallest|widest|fastest|latest|newest|"
     r"dearest|most expensive|costliest|maximum|meisten|größte\w*|höchste\w*|längste\w*|schwerste\w*|tiefste\w*|teuerste\w*|"
     r"neueste\w*|schnellste\w*|le plus|la plus|les plus|más|mayor)(?!\w)|最多|最大|最高|最长|最重|最深|最贵|最新|最も",
     re.IGNORECASE,
 )
-_LEAST = re.compile(
+_LEAST = lazy_pattern(
     r"(?<!\w)(?:least|fewest|smallest|lowest|shortest|lightest|shallowest|narrowest|slowest|earliest|oldest|cheapest|"
     r"minimum|wenigsten|kleinste\w*|niedrigste\w*|kürzeste\w*|leichteste\w*|billigste\w*|günstigste\w*|älteste\w*|"
     r"langsamste\w*|le moins|la moins|menos|menor)(?!\w)|最少|最小|最低|最短|最轻|最便宜|最旧",
     re.IGNORECASE,
 )
-_DATED = re.compile(r"latest|newest|earliest|oldest|neueste|älteste|最新|最旧", re.IGNORECASE)
+_DATED = lazy_pattern(r"latest|newest|earliest|oldest|neueste|älteste|最新|最旧", re.IGNORECASE)
 _MEASURED = {
     "deep": "depth", "tief": "depth", "high": "height", "tall": "height", "long": "length", "läng": "length",
     "heav": "weight", "light": "weight", "wid": "width", "fast": "speed", "slow": "speed", "cheap": "price",
     "expensive": "price", "cost": "price", "dear": "price", "larg": "size", "big": "size", "small": "size",
 }  # fmt: skip
-_NUMBER = re.compile(r"[-−]?\d[\d,.' ]*")
+_NUMBER = lazy_pattern(r"[-−]?\d[\d,.' ]*")
 _SCALE = {"k": 1e3, "m": 1e6, "bn": 1e9, "b": 1e9}
 
 

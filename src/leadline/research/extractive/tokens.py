@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from leadline.core.patterns import lazy_pattern
+
 Kind = Literal["word", "code", "number", "sign", "cjk"]
 
 _CJK = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _LETTER = rf"[^\W\d_{_CJK}]"
-_TOKEN = re.compile(
+_TOKEN = lazy_pattern(
     rf"""
       (?P<cjk>[{_CJK}]+)
     | (?P<dotted>(?<![\w.])v?\d+(?:\.\d+){{2,}}(?![\w.]*\d{{4}}))
@@ -24,9 +26,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_POSSESSIVE = re.compile(r"['’]s?$")
-_ELIDED = re.compile(r"^(?:[ldnsjcmt]|qu|jusqu|lorsqu|puisqu)'(?=..)")
-_HYPHENS = re.compile(r"[-‐‑–]")
+_POSSESSIVE = lazy_pattern(r"['’]s?$")
+_ELIDED = lazy_pattern(r"^(?:[ldnsjcmt]|qu|jusqu|lorsqu|puisqu)'(?=..)")
+_HYPHENS = lazy_pattern(r"[-‐‑–]")
 
 
 @dataclass(frozen=True)

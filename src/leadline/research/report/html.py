@@ -7,6 +7,7 @@ from html import escape
 
 import msgspec
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.events import Report
 from leadline.research.report.layout import (
     MARKS,
@@ -32,13 +33,13 @@ from leadline.research.verify.check import states_nothing
 _CSP = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _RTL = frozenset({"ar", "fa", "he", "ur", "yi", "ps", "sd", "ug", "dv"})
 _RTL_NAMES = {"arabic": "ar", "persian": "fa", "farsi": "fa", "hebrew": "he", "urdu": "ur", "yiddish": "yi"}
-_RTL_LETTERS = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
-_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
-_WEB = re.compile(r"https?://[^\s\"'<>]+", re.IGNORECASE)
-_HIDDEN = re.compile(
+_RTL_LETTERS = lazy_pattern(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_LANGUAGE = lazy_pattern(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
+_WEB = lazy_pattern(r"https?://[^\s\"'<>]+", re.IGNORECASE)
+_HIDDEN = lazy_pattern(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
 )
-_EVIDENCE = re.compile(r"(?<![\w.])u\d+\.e\d+(?![\w.]*\w)")
+_EVIDENCE = lazy_pattern(r"(?<![\w.])u\d+\.e\d+(?![\w.]*\w)")
 CARD_LENGTH = 320
 """Characters of a quote that are shown beside its mark; the list of sources has all of it."""
 _STYLE = """

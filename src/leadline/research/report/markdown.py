@@ -6,6 +6,7 @@ import re
 from typing import Literal
 from urllib.parse import quote as percent
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.events import Report
 from leadline.research.report.layout import (
     LaidBlock,
@@ -30,7 +31,7 @@ from leadline.research.verify.check import states_nothing
 Place = Literal["start", "inside", "cell", "heading"]
 """Where a text stands: first on a line, behind other text, in a table cell, in a heading."""
 
-_ACTIVE = re.compile(
+_ACTIVE = lazy_pattern(
     r"[\\`\[\]]"  # escapes, code, links, footnotes
     r"|\*(?!\s|$)|(?<=\S)\*"  # emphasis; a star between spaces is none
     r"|(?<![^\W_])_(?!\s|$)|(?<=\S)_(?![^\W_])"  # the same for an underscore at the edge of a word
@@ -39,18 +40,18 @@ _ACTIVE = re.compile(
     r"|<(?=[a-zA-Z/!?])"  # tags
     r"|&(?=#?\w+;)"  # entities
 )
-_ADDRESS = re.compile(
+_ADDRESS = lazy_pattern(
     r"\b([a-zA-Z][a-zA-Z+.-]*):(?=//)|\b(www)\.|\b(mailto|data|javascript|xmpp):", re.IGNORECASE
 )
-_BLOCK_START = re.compile(
+_BLOCK_START = lazy_pattern(
     r"[#>|]|[-+*_](?=\s|$)|-(?=-)|=(?==|$)|(?P<number>\d{1,9})[.)](?=\s|$)|:(?=[\s:~-])|\{(?=[:%{])"
 )
-_HEADING_END = re.compile(r"#+$")
-_HIDDEN = re.compile(
+_HEADING_END = lazy_pattern(r"#+$")
+_HIDDEN = lazy_pattern(
     r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
 )
-_WEB = re.compile(r"https?://", re.IGNORECASE)
-_MARK = re.compile(r"(?<!\\)\[(\d+)\]")
+_WEB = lazy_pattern(r"https?://", re.IGNORECASE)
+_MARK = lazy_pattern(r"(?<!\\)\[(\d+)\]")
 
 
 def render_markdown(result: ResearchResult, draft: Report) -> str:

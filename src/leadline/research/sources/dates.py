@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from leadline.core.patterns import lazy_pattern
+
 HEAD_CHARS = 1500
 """How far from its beginning a document is asked for its date."""
 FOOT_CHARS = 500
@@ -36,7 +38,7 @@ MONTH_NUMBERS: dict[str, int] = {name: number for number, names in _MONTHS.items
 _MONTH = "(?:" + "|".join(sorted(MONTH_NUMBERS, key=len, reverse=True)) + r")(?![^\W\d_])\.?"
 _YEAR = r"(?:19|20)\d{2}(?!\d)"
 _OF = r"(?:\s+(?:of|de|del|di))?"
-_PATTERN = re.compile(
+_PATTERN = lazy_pattern(
     rf"""
       (?P<iso>(?<![\d.,-])(?P<iso_y>{_YEAR})-(?P<iso_m>0[1-9]|1[0-2])(?:-(?P<iso_d>[0-3]\d))?(?![\d-]))
     | (?P<dmy>(?<!\d)(?P<dmy_d>[0-3]?\d)(?:st|nd|rd|th|er|\.|º)?{_OF}\s+(?P<dmy_m>{_MONTH}){_OF},?\s+(?P<dmy_y>{_YEAR}))
@@ -66,7 +68,7 @@ _IN_FORCE = (
 )
 _BETWEEN = r"[^\S\n]*(?:[:：*_]|\b(?:on|from|as\s+of|since|in|am|ab|seit|vom|zum|le|du|depuis|à\s+partir\s+du|el|desde|del|a\s+partir\s+del|date)\b|[^\S\n])*"
 _LABELLED = tuple(
-    re.compile(rf"(?<!\w)(?:{labels}){_BETWEEN}$", re.IGNORECASE) for labels in (_REVISED, _IN_FORCE)
+    lazy_pattern(rf"(?<!\w)(?:{labels}){_BETWEEN}$", re.IGNORECASE) for labels in (_REVISED, _IN_FORCE)
 )
 
 

@@ -7,15 +7,17 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Literal
 
+from leadline.core.patterns import lazy_pattern
+
 Language = Literal["en", "de", "fr", "es", "zh", "ja"]
 
 LANGUAGES: tuple[Language, ...] = ("en", "de", "fr", "es", "zh", "ja")
 
-_LETTER = re.compile(r"[^\W\d_]")
-_WORD = re.compile(r"[^\W\d_]+")
-_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
-_KANA = re.compile(r"[\u3040-\u30ff]")
-_LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
+_LETTER = lazy_pattern(r"[^\W\d_]")
+_WORD = lazy_pattern(r"[^\W\d_]+")
+_HAN = lazy_pattern(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+_KANA = lazy_pattern(r"[\u3040-\u30ff]")
+_LATIN = lazy_pattern(r"[A-Za-z\u00c0-\u024f]")
 
 _WORDS_OF: tuple[tuple[Language, str], ...] = (
     (

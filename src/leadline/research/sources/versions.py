@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.sources.dates import DatedBy, dates_in, document_date, header_lines
 
 SAME_TITLE = 0.6
@@ -47,44 +48,44 @@ class Version:
     """Names the statement, the numbers or the dates that tell."""
 
 
-_VERSION = re.compile(
+_VERSION = lazy_pattern(
     r"(?<![\w.])(?:v(?:ersion|er)?\.?\s*|rev(?:ision)?\.?\s*|edition\s+|ausgabe\s+|fassung\s+|auflage\s+|版本\s*|第\s*)"
     r"(\d+(?:\.\d+){0,3})(?![\w])|(?<!\d)(\d{1,2})(?:st|nd|rd|th|\.)\s+(?:edition|auflage|ausgabe)",
     re.IGNORECASE,
 )
-_SUPERSEDED = re.compile(
+_SUPERSEDED = lazy_pattern(
     r"superseded|obsolete|withdrawn|out\s*dated|no\s+longer\s+(?:valid|in\s+force|applicable|current)|replaced\s+by|"
     r"ersetzt\s+durch|abgelöst\s+durch|überholt|veraltet|ungültig|außer\s+kraft|nicht\s+mehr\s+gültig|"
     r"remplacée?\s+par|obsolète|périmée?|abrogée?|sustituid[oa]\s+por|reemplazad[oa]\s+por|obsolet[oa]|derogad[oa]|"
     r"废止|作废|已失效|取代$|被.{0,30}取代|旧版|廃止|失効|旧版",
     re.IGNORECASE,
 )
-_SUPERSEDED_BY = re.compile(
+_SUPERSEDED_BY = lazy_pattern(
     r"(?:superseded|replaced)\s+by|(?:ersetzt|abgelöst)\s+durch|remplacée?\s+par|(?:sustituid|reemplazad)[oa]\s+por",
     re.IGNORECASE,
 )
-_REPLACES = re.compile(
+_REPLACES = lazy_pattern(
     r"(?<!\w)(?:(?:replac|supersed)(?:es?|ing)(?!\w)|ersetzt(?!\s+durch)|annule\s+et\s+remplace|remplace(?!e?r?\s+par)|"
     r"sustituye|reemplaza|取代|代替|替换|に代わる|を廃止)",
     re.IGNORECASE,
 )
-_DRAFT = re.compile(
+_DRAFT = lazy_pattern(
     r"(?<!\w)(?:draft|entwurf|brouillon|borrador|草案|草稿|下書き|preliminary|vorläufig)(?!\w)", re.IGNORECASE
 )
-_PERIODIC = re.compile(
+_PERIODIC = lazy_pattern(
     r"report|minutes|newsletter|bulletin|review|results|statement|calendar|agenda|digest|journal|log\b|notes|"
     r"bericht|protokoll|rundbrief|kalender|abschluss|rapport|compte[- ]rendu|procès|bilan|informe|acta|boletín|"
     r"报告|纪要|记录|通讯|简报|报表|日历|報告|議事録|会報|予定",
     re.IGNORECASE,
 )
-_OF_A_MEETING = re.compile(
+_OF_A_MEETING = lazy_pattern(
     r"minutes|newsletter|bulletin|protokoll|niederschrift|rundbrief|compte[- ]rendu|procès[- ]verbal|acta(?!\w)|boletín|"
     r"纪要|会议记录|简报|議事録|会報",
     re.IGNORECASE,
 )
 """Titles of what tells of one occasion, so that its date alone sets it apart from another of the same title."""
-_TITLE_WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
-_CJK_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")
+_TITLE_WORD = lazy_pattern(r"[^\W_]+(?:-[^\W_]+)*")
+_CJK_RUN = lazy_pattern(r"[\u3040-\u30ff\u3400-\u9fff]+")
 _NOT_CORE = frozenset(
     [
         "v",

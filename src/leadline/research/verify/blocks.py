@@ -11,27 +11,29 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from leadline.core.patterns import lazy_pattern
+
 Kind = Literal["paragraph", "heading", "item", "row"]
 
 BORDER = " | "
 """Stands between two blocks, and between two cells of a table."""
 
-_QUOTED = re.compile(r"^\s*>[ \t]?(?!\s*\d)")
-_HEADING = re.compile(r"\s*#{1,6}\s+(?=\S)")
-_ITEM = re.compile(r"\s*(?:[-*+•‣◦·]|–(?=\s+\S))\s+(?=\S)")
-_NUMBERED = re.compile(r"\s*\(?\d{1,3}[.)]\s+\S")
-_ROW = re.compile(r"\s*\|.*")
-_RULE = re.compile(
+_QUOTED = lazy_pattern(r"^\s*>[ \t]?(?!\s*\d)")
+_HEADING = lazy_pattern(r"\s*#{1,6}\s+(?=\S)")
+_ITEM = lazy_pattern(r"\s*(?:[-*+•‣◦·]|–(?=\s+\S))\s+(?=\S)")
+_NUMBERED = lazy_pattern(r"\s*\(?\d{1,3}[.)]\s+\S")
+_ROW = lazy_pattern(r"\s*\|.*")
+_RULE = lazy_pattern(
     r"\s*(?:\|?\s*:?-+:?\s*\|\s*(?::?-+:?\s*\|\s*)*(?::?-+:?)?|(?:[-*_]\s*){3,}|={3,}|`{3,}\S*|~{3,}\S*)\s*"
 )
-_CELL = re.compile(r"(?<!\\)\|")
+_CELL = lazy_pattern(r"(?<!\\)\|")
 
 _EMPHASIS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"(?<!\w)\*{2,3}|\*{2,3}(?!\w)"), ""),
-    (re.compile(r"(?<![\w_])(_{1,3})(?=[^\s_])([^_]*(?:\w_\w[^_]*)*)(?<=[^\s_])\1(?![\w_])"), r"\2"),
-    (re.compile(r"(?<![\w*])\*(?=[^\s*])([^*]*)(?<=[^\s*])\*(?![\w*])"), r"\1"),
-    (re.compile(r"(`+)([^`]+)\1(?!`)"), r"\2"),
-    (re.compile(r"\\([!-/:-@\[-`{-~])"), r"\1"),
+    (lazy_pattern(r"(?<!\w)\*{2,3}|\*{2,3}(?!\w)"), ""),
+    (lazy_pattern(r"(?<![\w_])(_{1,3})(?=[^\s_])([^_]*(?:\w_\w[^_]*)*)(?<=[^\s_])\1(?![\w_])"), r"\2"),
+    (lazy_pattern(r"(?<![\w*])\*(?=[^\s*])([^*]*)(?<=[^\s*])\*(?![\w*])"), r"\1"),
+    (lazy_pattern(r"(`+)([^`]+)\1(?!`)"), r"\2"),
+    (lazy_pattern(r"\\([!-/:-@\[-`{-~])"), r"\1"),
 )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.events import CheckOutcome, CheckRecord, Label, Quote, Source
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.verify.attribution import Attribution
@@ -14,7 +15,7 @@ from leadline.research.verify.blocks import BORDER, unmarked
 from leadline.research.verify.csv_records import MARKS, Records, csv_records
 from leadline.research.verify.markup import plain
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[^\W_a-z]|[\"'(])|(?<=[。！？])")
+_SENTENCE_END = lazy_pattern(r"(?<=[.!?])[\"')\]]*\s+(?=[^\W_a-z]|[\"'(])|(?<=[。！？])")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +94,7 @@ def split_sentences(text: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-_ABBREVIATION = re.compile(
+_ABBREVIATION = lazy_pattern(
     r"(?:\b(?:mio|mrd|tsd|mn|bn|approx|ca|vs|no|nr|dr|mr|mrs|ms|prof|st|fig|cf|al|etc|inc|ltd|co|corp|gmbh|art|vol|pp|p"
     r"|sec|eq|jan|feb|mar|apr|aug|sept|sep|oct|nov|dec|bzw|evtl|inkl|max|min)|\b[a-z]|\b\w\.\w)\.$",
     re.IGNORECASE,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.verify.typography import level
 from leadline.research.verify.units import (
     CARDINALS,
@@ -95,30 +96,30 @@ _DATE_PATTERNS: tuple[str, ...] = (
 )
 _ALSO_WORDS = frozenset({"may", "march", "mar", "mars"})
 """Months that, in lower case, are other words."""
-_DATES = tuple(re.compile(pattern, re.IGNORECASE) for pattern in _DATE_PATTERNS)
+_DATES = tuple(lazy_pattern(pattern, re.IGNORECASE) for pattern in _DATE_PATTERNS)
 
-_LITERALS = re.compile(
+_LITERALS = lazy_pattern(
     r"(?<![\w.])v?\d+(?:\.\d+){2,}(?![\w])|(?<![\w:])\d{1,2}:\d{2}(?::\d{2})?(?!\w)|(?<!\w)\d{4}s(?!\w)"
     r"|(?<!\w)\d+(?:st|nd|rd|th)(?!\w)|(?<!\w)\d+\^-?\d+|(?<!\w)\d+[⁰¹²³⁴-⁹⁻]+",
     re.IGNORECASE,
 )
-_GROUPED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")
+_GROUPED = lazy_pattern(r"\d{1,3}(?:\.\d{3}){2,}")
 _SYMBOLS = r"US\$|[$€£¥₩₹]|(?:USD|EUR|GBP|CHF|CNY|RMB|JPY|INR|KRW)(?![^\W\d_])"
-_NUMBER = re.compile(
+_NUMBER = lazy_pattern(
     rf"(?P<sign>(?<![\w)])[-+](?=[\d$€£¥₩₹]))?(?P<currency>{_SYMBOLS})? ?(?<![^\W\u2e80-\U0003ffff])(?<![^\W\d_\u2e80-\U0003ffff]-)(?<!\d[.,])"
     r"(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d{1,3}(?:\.\d{3})+(?:,\d+)?(?!\d)"
     r"|\d{1,3}(?:'\d{3})+(?:[.,]\d+)?(?!\d)|\d{1,3}(?: \d{3})+(?:[.,]\d+)?(?!\d)|\d+[.,]\d+|\d+)"
 )
 _SCALE_WORDS = "|".join(sorted(map(re.escape, SCALES), key=len, reverse=True))
-_SCALE = re.compile(rf"[ -]?(?P<word>{_SCALE_WORDS})(?![^\W\d_\u2e80-\U0003ffff])", re.IGNORECASE)
-_LETTER = re.compile(r"(?P<letter>[kKmMbBtT])(?![^\W_])")
+_SCALE = lazy_pattern(rf"[ -]?(?P<word>{_SCALE_WORDS})(?![^\W\d_\u2e80-\U0003ffff])", re.IGNORECASE)
+_LETTER = lazy_pattern(r"(?P<letter>[kKmMbBtT])(?![^\W_])")
 _UNIT_WORDS = "|".join(sorted(map(re.escape, UNIT_NAMES), key=len, reverse=True))
-_UNIT = re.compile(rf"[ -]?(?P<unit>{_UNIT_WORDS})(?![^\W_\u2e80-\U0003ffff])", re.IGNORECASE)
-_WORD_NUMBER = re.compile(
+_UNIT = lazy_pattern(rf"[ -]?(?P<unit>{_UNIT_WORDS})(?![^\W_\u2e80-\U0003ffff])", re.IGNORECASE)
+_WORD_NUMBER = lazy_pattern(
     rf"(?<![\w-])(?P<cardinal>{'|'.join(CARDINALS)})(?![\w'])|(?<![\w-])(?P<ordinal>{'|'.join(ORDINALS)})(?!\w)",
     re.IGNORECASE,
 )
-_RANGE = re.compile(r" ?(?:-|to|bis|~|à|至|到|or|and|und) ?", re.IGNORECASE)
+_RANGE = lazy_pattern(r" ?(?:-|to|bis|~|à|至|到|or|and|und) ?", re.IGNORECASE)
 
 
 def figures(text: str) -> tuple[Figure, ...]:

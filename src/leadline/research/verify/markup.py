@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from leadline.core.patterns import lazy_pattern
+
 _URL = r"(?:(?:https?|ftp|file|ws|wss)://|javascript:|data:[\w/+.-]*[;,]|mailto:\S+@|www\.)[^\s<>\"'`)\]】」』，。；]*"
 _ID = r"(?:\d{1,3}(?::\d{1,3})?|[a-z]?\d+\.[a-z]?\d+|turn\d+\w*|\d+(?:[:.]\d+)?[†‡][^\]】］〕]*)"
 _CITE_WORD = r"(?:\^|cite|citation|cit|ref|refs|reference|source|sources|src|quelle|footnote|fn|note|evidence|来源|出典)"
@@ -26,13 +28,13 @@ class _Rule:
 
 def _rule(what: str, pattern: str, text: Callable[[re.Match[str]], str] | str = "") -> _Rule:
     if callable(text):
-        return _Rule(what, re.compile(pattern, re.IGNORECASE | re.DOTALL), text)
+        return _Rule(what, lazy_pattern(pattern, re.IGNORECASE | re.DOTALL), text)
     fixed = text
 
     def always(_match: re.Match[str]) -> str:
         return fixed
 
-    return _Rule(what, re.compile(pattern, re.IGNORECASE | re.DOTALL), always)
+    return _Rule(what, lazy_pattern(pattern, re.IGNORECASE | re.DOTALL), always)
 
 
 def _host(match: re.Match[str]) -> str:

@@ -6,17 +6,18 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.verify.typography import level
 
-_CODE = re.compile(
+_CODE = lazy_pattern(
     r"(?<![\w-])(?=[\w./+-]*\d)(?=[\w./+-]*[A-Za-z])[A-Za-z0-9]+(?:[-./+][A-Za-z0-9]+)*(?![\w-])"
 )
-_NOT_A_CODE = re.compile(
+_NOT_A_CODE = lazy_pattern(
     r"\d[\d.,]*(?:st|nd|rd|th|s|[kKmMbBtTgGwWhHlLsSvVxXA%]|[kMGTm]?Wh?|[kKMGT]B|[kcmµ]?[mgl]|[kMG]?Hz|bn|mn|tn|ms|min|mAh|Ah|dB|pp|bp|bps)|[QHqh][1-4]|FY\d+|\d+-[a-z-]+|v\d[\d.]*"
 )
-_WORD = re.compile(r"(?<!\w)[^\W\d_]+(?:['.&-][^\W\d_]+)*")
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
-_LETTER = re.compile(r"[^\W\d_]")
+_WORD = lazy_pattern(r"(?<!\w)[^\W\d_]+(?:['.&-][^\W\d_]+)*")
+_CJK = lazy_pattern(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
+_LETTER = lazy_pattern(r"[^\W\d_]")
 _OPENERS = frozenset(".!?:;\"'([{•*#|\n")
 _LINKING = frozenset(
     [
@@ -100,7 +101,7 @@ _GERMAN = frozenset(
         "wurde",
     ]
 )
-_QUOTED = re.compile(r'"([^"]{2,400})"|「([^」]{2,400})」|『([^』]{2,400})』')
+_QUOTED = lazy_pattern(r'"([^"]{2,400})"|「([^」]{2,400})」|『([^』]{2,400})』')
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.events import MatchKind
 from leadline.research.verify.typography import JOIN, Normal, normalise
 
@@ -14,9 +15,9 @@ MIN_WORD_CHARACTERS = 3
 """A quote with fewer letters and digits could stand anywhere."""
 
 _COUNT_LIMIT = 1000
-_WORD = re.compile(r"\w")
-_ELLIPSIS = re.compile(r"\.\.\.|\u2026|\[\s*\.\.\.\s*\]")
-_BOUND = re.compile(r"[^\W_\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]")
+_WORD = lazy_pattern(r"\w")
+_ELLIPSIS = lazy_pattern(r"\.\.\.|\u2026|\[\s*\.\.\.\s*\]")
+_BOUND = lazy_pattern(r"[^\W_\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]")
 """A letter or digit of a script that separates words by spaces."""
 
 

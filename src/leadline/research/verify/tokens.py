@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.verify.blocks import BORDER, TextBlock, blocks
 from leadline.research.verify.figures import Figure, figures
 from leadline.research.verify.lexicon import IGNORABLE, NEGATION, OPPOSITES, REFUSALS, RESERVATION
@@ -14,7 +15,7 @@ from leadline.research.verify.markup import plain
 from leadline.research.verify.names import names
 from leadline.research.verify.typography import level
 
-_TOKEN = re.compile(
+_TOKEN = lazy_pattern(
     r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+(?:['./+&-][^\W_\u3040-\u30ff\u3400-\u9fff]+)*|[^\s\w]"
 )
 _STOPS = frozenset(".!?。！？|")

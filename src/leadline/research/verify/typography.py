@@ -14,6 +14,8 @@ import unicodedata
 from bisect import bisect_right
 from dataclasses import dataclass
 
+from leadline.core.patterns import lazy_pattern
+
 JOIN = "\x00"
 """Stands for a hyphen at a line end: it may be a real hyphen or only a broken word."""
 
@@ -33,12 +35,12 @@ _PARTS = {
     "compat": r"[\ufb00-\ufb06\uff01-\uff9f\uffe0-\uffe6\u2026]",
 }
 _COMPOSE = rf"[^\s{_MARKS}][{_MARKS}]+|[\u1100-\u11ff]+|[\u2126\u212a\u212b\uf900-\ufaff]"
-_COMPOSED_TEXT = re.compile("|".join(f"(?P<{name}>{part})" for name, part in _PARTS.items()))
-_ANY_TEXT = re.compile(
+_COMPOSED_TEXT = lazy_pattern("|".join(f"(?P<{name}>{part})" for name, part in _PARTS.items()))
+_ANY_TEXT = lazy_pattern(
     "|".join(f"(?P<{name}>{part})" for name, part in [("compose", _COMPOSE), *_PARTS.items()])
 )
-_IS_CJK = re.compile(f"[{_CJK}]")
-_HAS_SPACE = re.compile(r"\s")
+_IS_CJK = lazy_pattern(f"[{_CJK}]")
+_HAS_SPACE = lazy_pattern(r"\s")
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from leadline.core.patterns import lazy_pattern
 from leadline.core.unspaced import RUN, UNSPACED, asked_pairs
 
-_WORD = re.compile(rf"(?:(?![_{UNSPACED}])\w)+")
+_WORD = lazy_pattern(rf"(?:(?![_{UNSPACED}])\w)+")
 _MOST_TERMS = 24
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_CONTROL = lazy_pattern(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 OPEN, CLOSE = "\x01", "\x02"
 """Stand around a word that the full-text index marks; they are in no text."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.verify.blocks import is_table_line, unmarked
 from leadline.research.verify.check import CheckResult, Cited, Sentence, records_of
@@ -14,12 +15,12 @@ REACH = 300
 """Code points that are looked at on each side of a quote."""
 
 _ITEM = r"(?:[-*+•‣◦·–]|\(?\d{1,3}[.)])[ \t]"
-_BORDER = re.compile(
+_BORDER = lazy_pattern(
     r"^[ \t]*#{1,6}[ \t][^\n]*|[.!?。！？](?=[\s\"'”’)\]*_]|\Z)|[。！？]|\n\s*\n|\|"
     rf"|\n\s*(?={_ITEM}|#{{1,6}}[ \t]|\|)",
     re.MULTILINE,
 )
-_LISTED = re.compile(rf"[ \t]*{_ITEM}|[ \t]+\S|[ \t]*$")
+_LISTED = lazy_pattern(rf"[ \t]*{_ITEM}|[ \t]+\S|[ \t]*$")
 MAX_LIST_LINES = 60
 """Lines that are looked at above a quote for the words that introduce its list."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from leadline.core.patterns import lazy_pattern
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.verify.alignment import Alignment, align
 from leadline.research.verify.blocks import blocks
@@ -50,7 +50,7 @@ _PLAIN_HEADINGS = frozenset(
     ]
 )
 
-_SIGNED = re.compile(r"\s*[-\u2010-\u2015\u2212]\s*[\d.,]")
+_SIGNED = lazy_pattern(r"\s*[-\u2010-\u2015\u2212]\s*[\d.,]")
 
 
 class WordingCheck:
