@@ -10,7 +10,7 @@ import pytest
 
 from leadline.testing.provider_server.behaviours import Behaviour
 from leadline.testing.provider_server.server import Received
-from tests.composition.cli import QUESTION, Command, provider, run_id, started, until
+from tests.composition.cli import QUESTION, Command, program, provider, run_id, started, until
 from tests.composition.conftest import HOTEL, FakeResearcher
 
 STALL = Behaviour("stall")
@@ -109,6 +109,34 @@ def test_a_run_that_still_works_can_be_shown(command: Command, corpus: Path) -> 
     assert shown.code == 0
     assert "is still at work" in shown.err
     assert HOTEL in shown.out.decode()
+
+
+SIGNALS_ITSELF = """
+import signal
+import sys
+
+
+class Told:
+    def __set_name__(self, owner, name):
+        signal.raise_signal(signal.{name})
+
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "leadline.apps.sdk.app":
+            type("Made", (), {{"told": Told()}})
+
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_while_the_program_is_loaded_stops_it(tmp_path: Path, name: str) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SIGNALS_ITSELF.format(name=name))
+    done = program("agent", "Hello", env={"PYTHONPATH": str(tmp_path)})
+    assert (done.code, done.out) == (130, b"")
+    assert done.complaint == "leadline: stopped"
 
 
 def test_a_signal_before_the_run_starts_nothing(home: Path, corpus: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 
 from leadline.version import __version__
@@ -18,6 +19,8 @@ def main() -> None:
     # Starting makes many objects and drops few: collecting as often as Python does by itself finds nothing.
     gc.set_threshold(_COLLECT_AFTER, 20, 50)
     try:
+        # Until a command says what else it does with it, SIGTERM is what SIGINT is.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         from leadline.apps.cli.main import run
 
         run(sys.argv[1:])

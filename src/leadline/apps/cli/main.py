@@ -39,8 +39,17 @@ def exit_code(arguments: Sequence[str]) -> int:
         return Exit.CANCELLED
     except Exception as defect:  # noqa: BLE001 - a person gets a line; the traceback is for those who ask for it
         _trace()
+        if _of_signal(defect):
+            say("leadline: stopped")
+            return Exit.CANCELLED
         say(f"leadline: {told_defect(defect)}")
         return Exit.FAILED
+
+
+def _of_signal(defect: BaseException) -> bool:
+    """Whether it is what Python made of a signal: one that comes while a class is made is no KeyboardInterrupt."""
+    cause = defect.__cause__ or defect.__context__
+    return cause is not None and (isinstance(cause, KeyboardInterrupt) or _of_signal(cause))
 
 
 def _trace() -> None:
