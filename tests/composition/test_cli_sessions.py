@@ -465,6 +465,14 @@ def test_an_archived_run_is_as_before(command: Command, home: Path, run: str) ->
     assert "archived already" in command("sessions", "archive", run).err
 
 
+def test_a_bundle_is_told_from_an_export(command: Command, corpus: Path, tmp_path: Path) -> None:
+    bundle = tmp_path / "run.leadline"
+    assert command("research", QUESTION, "--corpus", corpus, "--bundle", bundle).code == 0
+    ended = command("sessions", "import", bundle)
+    assert (ended.code, ended.out) == (2, b"")
+    assert "leadline verify" in ended.complaint and "Ask for the file again" not in ended.complaint
+
+
 # --- removing -----------------------------------------------------------------------------------------------
 
 

@@ -63,6 +63,10 @@ def check(file: BinaryIO, path: Path) -> Incoming:
     except NotOfThisForm as error:
         raise NotAnExport(path, str(error)) from error
     except Damaged as error:
+        first = container.first_name(file)
+        if first and not first.startswith((manifest.NAME, *manifest.FOLDERS)):
+            cause = f"it begins with {first[:60]}; if it is a bundle, `leadline verify` checks it"
+            raise NotAnExport(path, cause) from error
         raise ImportRefused(path, [str(error)], _NEXT) from error
     raise ImportRefused(path, problems[:_TOLD], _NEXT)
 

@@ -12,6 +12,7 @@ import stat
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -170,6 +171,14 @@ def read(file: BinaryIO) -> list[Member]:
         if crc != member.crc:
             raise Damaged(f"the bytes of {member.name} are not those that were written")
     return members
+
+
+def first_name(file: BinaryIO) -> str:
+    """The name of the first member; empty where the file does not begin in this form."""
+    with suppress(Damaged):
+        member = _member(file, 0, file.seek(0, os.SEEK_END))
+        return member.name if member is not None else ""
+    return ""
 
 
 def content(file: BinaryIO, member: Member) -> Iterator[bytes]:

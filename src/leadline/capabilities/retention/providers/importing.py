@@ -199,7 +199,7 @@ def _opened(path: Path) -> BinaryIO:
     except NotOfThisForm as error:
         raise NotAnExport(path, str(error)) from error
     except OSError as error:
-        raise NotAnExport(path, error.strerror or str(error)) from error
+        raise NotAnExport(path, f"it cannot be read: {error.strerror or error}") from error
 
 
 def _changed(path: Path) -> ImportRefused:

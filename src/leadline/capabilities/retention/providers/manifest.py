@@ -12,6 +12,7 @@ from leadline.core.session.blobs import is_hash
 from leadline.core.session.codec import valid_id
 
 NAME = "manifest.json"
+FOLDERS = ("sessions/", "beside/", "blobs/")
 FORM = "leadline-session"
 VERSION = 1
 """The newest version of an exported file that this version reads, and the one that it writes."""
