@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ class Abort:
 class Driver(Service, key="driver"):
     """Runs the turns of agents. `core/loop` provides it; another one may replace it."""
 
+    @abstractmethod
     async def run_turn(self, agent: Agent, abort: Abort, *, proceed: bool = False) -> None:
         """Run one turn of `agent`, from `turn/start` to `turn/end`.
 
@@ -42,4 +44,3 @@ class Driver(Service, key="driver"):
         Both facts are in the log when this returns, whatever happened between them, cancellation
         through `abort` included. Expected failure is the turn's end, not an exception.
         """
-        raise NotImplementedError

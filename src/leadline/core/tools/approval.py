@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -52,13 +53,13 @@ class ApprovalDecision:
 class Approvals(Service, key="approvals"):
     """Decides calls that a policy asks about. Without a provider every such call is denied."""
 
+    @abstractmethod
     async def decide(self, request: ApprovalRequest) -> ApprovalDecision:
         """The decision for this one call; an answer holds once.
 
         Raises:
             Exception: whatever; the call is denied then, and the error reported.
         """
-        raise NotImplementedError
 
 
 def visible(text: str) -> str:

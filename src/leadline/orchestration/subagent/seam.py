@@ -150,14 +150,15 @@ class SubagentDriver(ABC):
 class Subagents(Service, key="subagents"):
     """Starts children through named drivers."""
 
+    @abstractmethod
     def register(self, ctx: Context, driver: SubagentDriver) -> None:
         """Offer a driver for as long as `ctx` lives.
 
         Raises:
             DuplicateDriver: the name is taken.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     async def start(self, request: SubagentRequest) -> SubagentRun:
         """Start a child; returns once it is at work.
 
@@ -165,8 +166,8 @@ class Subagents(Service, key="subagents"):
             UnknownDriver, UnsupportedCapability, SubagentDepthError, OutputSchemaError,
             SubagentNotStarted: nothing was started.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     async def resume(self, request: SubagentRequest, session_id: str) -> SubagentRun:
         """Go on with the work of a child where its log ends; `request` is the one it was started with.
 
@@ -178,4 +179,3 @@ class Subagents(Service, key="subagents"):
             UnknownDriver, UnsupportedCapability, SubagentDepthError, OutputSchemaError, SubagentNotStarted,
             SessionNotFound, SessionLocked, SessionNotContinuable, ...: nothing was started.
         """
-        raise NotImplementedError
