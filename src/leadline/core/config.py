@@ -31,7 +31,8 @@ class ConfigParser(Generic[M]):
             return self.model.model_validate(dict(raw))
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False)
-            raise ConfigError("; ".join(self._line(one) for one in found)) from None
+            key = found[0]["loc"] if found else ()
+            raise ConfigError("; ".join(self._line(one) for one in found), key=key) from None
 
     def _line(self, error: ErrorDetails) -> str:
         path = error["loc"]
@@ -40,7 +41,7 @@ class ConfigParser(Generic[M]):
             return f"unknown key {key!r}{did_you_mean(str(path[-1]), self._fields_at(path[:-1]))}"
         if error["type"] == "missing":
             return f"{key!r} is missing; add it ({self._expected(path)})"
-        return f"{key!r} cannot be {error['input']!r}: {error['msg']}"
+        return f"{key!r} cannot be {_shown(path, error['input'])}: {error['msg']}"
 
     def _fields_at(self, path: tuple[int | str, ...]) -> list[str]:
         model = _model_at(self.model, path)
@@ -53,6 +54,19 @@ class ConfigParser(Generic[M]):
             return "see its plugin's configuration"
         kind = field.annotation.__name__ if isinstance(field.annotation, type) else str(field.annotation)
         return f"{kind}: {field.description}" if field.description else kind
+
+
+_SECRET = ("key", "secret", "token", "password")
+
+
+def _shown(path: tuple[int | str, ...], value: object) -> str:
+    """A value for a message; what may be or hold a secret is left out."""
+    last = str(path[-1]).rsplit("_", 1)[-1] if path else ""
+    if last in _SECRET:
+        return "what was given (not shown)"
+    return (
+        repr(value) if value is None or isinstance(value, str | int | float | bool) else type(value).__name__
+    )
 
 
 def _model_at(model: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseModel] | None:

@@ -72,11 +72,15 @@ class PluginFailed(KernelError):
 
 
 class ConfigError(KernelError):
-    """A configuration that cannot be used: what, where (`origin`, as `file:line`) and the next step."""
+    """A configuration that cannot be used: what, where (`origin`, as `file:line`) and the next step.
 
-    def __init__(self, message: str, *, origin: str | None = None) -> None:
+    Where the origin is not known, `key` may say at which key of the configuration it is; the loader knows the rest.
+    """
+
+    def __init__(self, message: str, *, origin: str | None = None, key: Sequence[str | int] = ()) -> None:
         super().__init__(f"{origin}: {message}" if origin else message)
         self.origin = origin
+        self.key = tuple(key)
 
 
 class BootFailed(KernelError):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from leadline.capabilities.models.providers.http import HttpClient
-from leadline.capabilities.models.providers.openai_compatible import OpenAiCompatible, Route, profile_info
-from leadline.capabilities.models.providers.profiles import Profile, build_profile, shipped_profiles
+from leadline.capabilities.models.providers.catalogue import SHIPPED, Catalogue, Setup
+from leadline.capabilities.models.seam import ModelCatalogue
 from leadline.core.clock import Clock
 from leadline.core.config import ConfigParser
-from leadline.core.llm.adapter import ModelInfo, Models
+from leadline.core.home import Home
+from leadline.core.llm.adapter import MODEL_ROLES, ModelRole, Models
 from leadline.core.llm.request import BadModelRef, ModelRef
 from leadline.kernel.context import Context
 from leadline.kernel.errors import ConfigError
@@ -29,6 +27,8 @@ class ModelConfig(BaseModel):
     """Tokens that fit the model's window."""
     max_output: int | None = Field(default=None, gt=0)
     """Most tokens the model writes in one answer."""
+    settings: Mapping[str, object] = {}
+    """Fields of the profile to replace for this model."""
 
 
 class ProviderConfig(BaseModel):
@@ -42,20 +42,29 @@ class ProviderConfig(BaseModel):
     base_url: str | None = None
     """Where it is reached, up to and without `/chat/completions`."""
     api_key: SecretStr | None = None
-    """The key; write `!env NAME` so that it stands in no file."""
+    """The key; write `!env NAME` so that it stands in no file. It goes before every other place of a key."""
     api_key_env: str | None = None
-    """Name of the environment variable that holds the key, read at each call."""
+    """Name of the environment variable that holds the key, read at each call. None: those of the profile. Where no
+    variable is set, the key that `leadline login` stored."""
     models: Mapping[str, ModelConfig] = {}
     """Facts about its models, by name."""
     settings: Mapping[str, object] = {}
     """Fields of the profile to replace."""
 
 
-_SHIPPED: Mapping[str, ProviderConfig] = {
-    "deepseek": ProviderConfig(profile="deepseek"),
-    "local": ProviderConfig(profile="local"),
-    "openai-compatible": ProviderConfig(profile="local"),
-}
+class RoleModels(BaseModel):
+    """Which model does which kind of work; None: the default model."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    fast: str | None = None
+    """For small things of which there are many, such as titles; as `provider/name`."""
+    standard: str | None = None
+    """For reading and searching: the researchers of a run; as `provider/name`."""
+    strong: str | None = None
+    """For thinking and writing: planner and writer of a run; as `provider/name`."""
+    review: str | None = None
+    """For judging what another model wrote; as `provider/name`."""
 
 
 class ModelsConfig(BaseModel):
@@ -65,69 +74,88 @@ class ModelsConfig(BaseModel):
 
     default: str | None = None
     """Model of requests that name none, as `provider/name`."""
+    roles: RoleModels = RoleModels()
+    """Models for single roles; what is not set is done by `default`."""
     providers: Mapping[str, ProviderConfig] = {}
     """Providers by name. One with a shipped name replaces the shipped one."""
     profiles: Mapping[str, Mapping[str, object]] = {}
     """Further profiles by name; `extends` names the one that they refine."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
-    """Finds a provider's key when it is needed; shows it to nobody."""
-
-    given: SecretStr | None = field(repr=False)
-    names: tuple[str, ...]
-
-    def __call__(self) -> str | None:
-        given = self.given.get_secret_value() if self.given is not None else ""
-        candidates = (given, *(os.environ.get(name, "") for name in self.names))
-        return next((key for key in map(str.strip, candidates) if key), None)
-
-
-def _profile(name: str, config: ProviderConfig, raw: Mapping[str, Mapping[str, object]]) -> Profile:
+def _setup(name: str, config: ProviderConfig) -> Setup:
     settings = dict(config.settings)
     if config.base_url is not None:
         settings["base_url"] = config.base_url
     if config.api_key_env is not None:
         settings["key_env"] = [config.api_key_env]
-    kind = config.profile or (name if name in raw else "local")
-    profile = build_profile(kind, raw, settings)
-    if not profile.base_url.startswith(("http://", "https://")):
-        raise ConfigError(
-            f"provider {name!r}: base_url {profile.base_url!r} has to begin with http:// or https://"
-        )
-    if "@" in profile.base_url:
-        raise ConfigError(f"provider {name!r}: base_url holds credentials; give them as api_key_env instead")
-    return profile
+    models: dict[str, Mapping[str, object]] = {}
+    for model, facts in config.models.items():
+        told = {
+            key: value for key, value in facts.model_dump(exclude={"settings"}).items() if value is not None
+        }
+        models[model] = {"origin": "configuration", **facts.settings, **told}
+    return Setup(
+        name=name,
+        profile=config.profile,
+        settings=settings,
+        models=models,
+        key=config.api_key,
+        configured=True,
+    )
 
 
-def _models(config: ProviderConfig, profile: Profile) -> dict[str, ModelInfo]:
-    out: dict[str, ModelInfo] = {}
-    for name, facts in config.models.items():
-        changed = {key: value for key, value in facts.model_dump().items() if value is not None}
-        refined = profile.model_copy(update={**changed, "origin": "configuration"})
-        out[name] = profile_info(name, refined)
-    return out
+def _ref(text: str, key: tuple[str, ...]) -> ModelRef:
+    try:
+        return ModelRef.parse(text)
+    except BadModelRef as error:
+        raise ConfigError(f"{'.'.join(key)}: {error}", key=key) from None
+
+
+def _roles(config: RoleModels) -> dict[ModelRole, ModelRef]:
+    found: dict[ModelRole, ModelRef] = {}
+    for role in MODEL_ROLES:
+        if model := getattr(config, role):
+            found[role] = _ref(model, ("roles", role))
+    return found
+
+
+class _Parser(ConfigParser[ModelsConfig]):
+    """Also refuses profiles that cannot be used, so that the loader says where they were written."""
+
+    def __call__(self, raw: Mapping[str, object]) -> ModelsConfig:
+        config = super().__call__(raw)
+        if config.default:
+            _ref(config.default, ("default",))
+        _roles(config.roles)
+        if config.providers or config.profiles:
+            Catalogue.checked(
+                [_setup(name, provider) for name, provider in config.providers.items()], config.profiles
+            )
+        return config
 
 
 async def _apply(ctx: Context, config: ModelsConfig) -> None:
-    try:
-        default = ModelRef.parse(config.default) if config.default else None
-    except BadModelRef as error:
-        raise ConfigError(f"default: {error}") from None
-    raw = {**shipped_profiles(), **config.profiles}
-    models, client, clock = Models(default), HttpClient(), ctx.get(Clock)
+    default = _ref(config.default, ("default",)) if config.default else None
+    roles = _roles(config.roles)
+    home = ctx.find(Home)
+    setups = {name: Setup(name=name) for name in SHIPPED}
+    setups |= {name: _setup(name, provider) for name, provider in config.providers.items()}
+    catalogue = Catalogue(setups, config.profiles, ctx.get(Clock), home.path if home else None)
+    models = Models(default, roles)
     ctx.provide(Models, models)
-    ctx.defer("model http client", client.aclose)
-    for name, provider in {**_SHIPPED, **config.providers}.items():
-        profile = _profile(name, provider, raw)
-        key = _Key(provider.api_key, profile.key_env)
-        route = Route(name, profile, client, clock, key)
-        models.register(ctx, OpenAiCompatible(route, _models(provider, profile)))
-        if default is not None and default.provider == name:
-            client.load()
+    ctx.provide(ModelCatalogue, catalogue)
+    ctx.defer("model http client", catalogue.aclose)
+    for name in setups:
+        models.offer(ctx, name, catalogue.maker(name))
+    if any(ref.provider in setups for ref in (default, *roles.values()) if ref is not None):
+        catalogue.load()
 
 
 plugin: Plugin[ModelsConfig] = Plugin(
-    "models", _apply, config=ConfigParser(ModelsConfig), needs=(Clock,), provides=(Models,)
+    "models",
+    _apply,
+    config=_Parser(ModelsConfig),
+    needs=(Clock,),
+    wants=(Home,),
+    provides=(Models, ModelCatalogue),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Literal, Protocol, TypeAlias
 
 import msgspec
@@ -12,6 +12,11 @@ from leadline.core.llm.stream import StreamEvent
 from leadline.kernel.context import Context
 from leadline.kernel.errors import LeadlineError
 from leadline.kernel.services import Service
+
+ModelRole: TypeAlias = Literal["fast", "standard", "strong", "review"]
+"""What a model is wanted for; configuration says which model that is."""
+
+MODEL_ROLES: tuple[ModelRole, ...] = ("fast", "standard", "strong", "review")
 
 
 class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -93,9 +98,13 @@ class NoDefaultModel(ModelsError):
 class Models(Service, key="models"):
     """The providers of models that are mounted, and the default model."""
 
-    def __init__(self, default: ModelRef | None = None) -> None:
+    def __init__(
+        self, default: ModelRef | None = None, roles: Mapping[ModelRole, ModelRef] | None = None
+    ) -> None:
         self._default = default
+        self._roles = dict(roles or {})
         self._adapters: dict[str, LlmAdapter] = {}
+        self._offers: dict[str, Callable[[], LlmAdapter]] = {}
         self._wrappers: list[Wrapper] = []
 
     @property
@@ -113,9 +122,18 @@ class Models(Service, key="models"):
         return self._default
 
     @property
+    def roles(self) -> Mapping[ModelRole, ModelRef]:
+        """The roles that have a model of their own."""
+        return dict(self._roles)
+
+    def for_role(self, role: ModelRole) -> ModelRef | None:
+        """The model that is configured for a role; None: the default does."""
+        return self._roles.get(role)
+
+    @property
     def providers(self) -> tuple[str, ...]:
         """Names of the mounted providers, sorted."""
-        return tuple(sorted(self._adapters))
+        return tuple(sorted({*self._adapters, *self._offers}))
 
     def register(self, ctx: Context, adapter: LlmAdapter) -> None:
         """Make a provider available for as long as ``ctx`` lives.
@@ -123,16 +141,34 @@ class Models(Service, key="models"):
         Raises:
             DuplicateProvider: the name is taken.
         """
-        name = adapter.provider
-        if name in self._adapters:
+        self._check_free(adapter.provider)
+        self._adapters[adapter.provider] = adapter
+        ctx.defer(f"model provider {adapter.provider}", lambda: self._withdraw(adapter.provider))
+
+    def offer(self, ctx: Context, name: str, make: Callable[[], LlmAdapter]) -> None:
+        """As `register`, of a provider that is made when it is first wanted; `make` may raise `LeadlineError`.
+
+        Raises:
+            DuplicateProvider: the name is taken.
+        """
+        self._check_free(name)
+        self._offers[name] = make
+        ctx.defer(f"model provider {name}", lambda: self._withdraw(name))
+
+    def _check_free(self, name: str) -> None:
+        if name in self._adapters or name in self._offers:
             raise DuplicateProvider(
                 f"provider {name!r} is already registered; give the second one another name"
             )
-        self._adapters[name] = adapter
-        ctx.defer(f"model provider {name}", lambda: self._withdraw(name))
 
     def _withdraw(self, name: str) -> None:
         self._adapters.pop(name, None)
+        self._offers.pop(name, None)
+
+    def _made(self, name: str) -> LlmAdapter | None:
+        if name not in self._adapters and name in self._offers:
+            self._adapters[name] = self._offers[name]()
+        return self._adapters.get(name)
 
     def wrap(self, ctx: Context, wrapper: Wrapper) -> None:
         """Put something between the loop and every provider for as long as ``ctx`` lives.
@@ -149,15 +185,14 @@ class Models(Service, key="models"):
         Raises:
             UnknownProvider: none is registered under that name.
         """
-        found = self._adapters.get(provider)
+        found = self._made(provider)
         for wrapper in self._wrappers:
             found = wrapper(provider, found)
         if found is None:
             known = ", ".join(self.providers) or "none"
             raise UnknownProvider(
                 f"no model provider is called {provider!r}; known: {known}. "
-                "To add one, put it under `providers` in the configuration of the row `models`, "
-                f"for example {provider}: {{profile: local, base_url: http://127.0.0.1:8080/v1}}"
+                f"To add one: leadline models add {provider}/NAME --base-url http://127.0.0.1:8080/v1"
             )
         return found
 

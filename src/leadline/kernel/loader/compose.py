@@ -97,18 +97,14 @@ def _described(row: Row, environ: Mapping[str, str]) -> list[Described]:
 
 
 def _leaves(path: str, node: Node, environ: Mapping[str, str]) -> list[Described]:
-    if isinstance(node, Table) and node.content:
-        return [
-            line for key, child in node.content.items() for line in _leaves(f"{path}.{key}", child, environ)
-        ]
-    if isinstance(node, Items) and node.content:
-        return [
-            line for n, child in enumerate(node.content) for line in _leaves(f"{path}[{n}]", child, environ)
-        ]
+    inner: list[tuple[str, Node]] = []
+    if isinstance(node, Table):
+        inner = [(f"{path}.{key}", child) for key, child in node.content.items()]
+    elif isinstance(node, Items):
+        inner = [(f"{path}[{n}]", child) for n, child in enumerate(node.content)]
+    if inner:
+        return [line for place, child in inner for line in _leaves(place, child, environ)]
     if isinstance(node, Table | Items):
-        return (
-            []
-            if path.endswith(".config")
-            else [Described(path, "{}" if isinstance(node, Table) else "[]", str(node.origin))]
-        )
+        empty = "{}" if isinstance(node, Table) else "[]"
+        return [] if path.endswith(".config") else [Described(path, empty, str(node.origin))]
     return [Described(path, shown(node, environ), str(node.origin))]

@@ -14,7 +14,7 @@ from leadline.kernel.errors import BootFailed, ConfigError, ReloadFailed
 from leadline.kernel.fiber import Fiber, State
 from leadline.kernel.loader.compose import Composition
 from leadline.kernel.loader.discover import check_requirement, import_plugin
-from leadline.kernel.loader.document import Ref
+from leadline.kernel.loader.document import Node, Origin, Ref, Table
 from leadline.kernel.loader.interpolate import environment, plain, references
 from leadline.kernel.loader.rows import Row
 from leadline.kernel.plugin import Mountable, Plugin, Start
@@ -269,8 +269,18 @@ class Reloader:
         for key, fiber in self.fibers.items():
             row, why = self._entries[key].row, explain(fiber)
             if fiber.state is not State.ACTIVE and not row.optional and not why.missing:
-                problems[key] = f"{row.origin}: {why}"
+                problems[key] = f"{_origin(row, fiber.error)}: {why}"
         return problems
+
+
+def _origin(row: Row, error: BaseException | None) -> Origin:
+    """Where the value that an error is about was written; where that is not known, the row."""
+    node: Node = row.config
+    for part in error.key if isinstance(error, ConfigError) else ():
+        if not isinstance(node, Table) or str(part) not in node.content:
+            break
+        node = node.content[str(part)]
+    return node.origin if node is not row.config else row.origin
 
 
 def _group(row: Row) -> Plugin[None]:
@@ -282,11 +292,9 @@ async def _no_work(ctx: Context, config: None) -> None:
 
 
 def _broken(row: Row, error: Exception, strict: bool) -> Broken:
-    named = (
-        error
-        if isinstance(error, ConfigError) and error.origin
-        else ConfigError(str(error), origin=str(row.origin))
-    )
+    named = error
+    if not (isinstance(error, ConfigError) and error.origin):
+        named = ConfigError(str(error), origin=str(_origin(row, error)))
     if strict:
         raise named from error
     return Broken(row.id, named)

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from leadline.capabilities.models.plugin import ProviderConfig, plugin
+from leadline.capabilities.models.providers.catalogue import SHIPPED
+from leadline.capabilities.models.providers.profiles import shipped_profiles
+from leadline.capabilities.models.seam import ModelCatalogue
 from leadline.core import clock
 from leadline.core.llm.adapter import Models
 from leadline.core.llm.assembler import Assembler
@@ -31,7 +34,16 @@ async def test_the_shipped_providers_are_there_without_configuration() -> None:
     async with Kernel() as kernel:
         await kernel.root.mount(clock.plugin)
         await kernel.root.mount(plugin, {})
-        assert kernel.root.get(Models).providers == ("deepseek", "local", "openai-compatible")
+        models = kernel.root.get(Models)
+        assert models.providers == SHIPPED
+        for name in models.providers:
+            facts = kernel.root.get(ModelCatalogue).provider(name)
+            assert facts is not None
+            assert facts.api == "openai-chat" or name in ("anthropic", "gemini", "openai-responses")
+            assert facts.tried is None
+            if facts.api == "openai-chat":
+                assert models.adapter(name).info("any").origin.startswith("profile ")
+        assert set(shipped_profiles()) | {"openai-compatible"} == set(SHIPPED)
 
 
 async def test_a_configured_provider_is_asked_with_its_key_read_at_each_call(

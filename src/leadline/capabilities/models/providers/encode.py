@@ -86,13 +86,17 @@ def encoder_for(request: LlmRequest, profile: Profile) -> ChatEncoder:
         body |= profile.efforts[effort]
     if config.max_tokens is not None:
         body[profile.max_tokens_field] = config.max_tokens
-    if config.temperature is not None:
+    if config.temperature is not None and profile.temperature:
         body["temperature"] = config.temperature
     body["stream"] = profile.streaming
     if profile.streaming and profile.include_usage:
         body["stream_options"] = {"include_usage": True}
     body |= _tools(request, profile, reasons=_reasons(effort, profile))
-    system = encode_text({"role": "system", "content": request.system}) if request.system else b""
+    system = (
+        encode_text({"role": "system", "content": _system(request.system, profile)})
+        if request.system
+        else b""
+    )
     head = encode_text(body)[:-1] + b',"messages":[' + system
     return ChatEncoder(
         head,
@@ -101,6 +105,13 @@ def encoder_for(request: LlmRequest, profile: Profile) -> ChatEncoder:
         profile.reasoning_filler,
         profile.empty_content,
     )
+
+
+def _system(text: str, profile: Profile) -> object:
+    """The system text, marked as what should be kept where the provider wants that."""
+    if "system" not in profile.cache_markers:
+        return text
+    return [{"type": "text", "text": text, "cache_control": profile.cache_marker}]
 
 
 def _reasons(effort: str | None, profile: Profile) -> bool:
@@ -118,8 +129,10 @@ def _tools(request: LlmRequest, profile: Profile, *, reasons: bool) -> Mapping[s
     if forced == "never" or (forced == "without_reasoning" and reasons):
         # Such a provider refuses the field; "none" is said by offering nothing.
         return {} if choice == "none" else fields
-    named = choice not in ("auto", "none", "required")
-    fields["tool_choice"] = {"type": "function", "function": {"name": choice}} if named else choice
+    if choice not in ("auto", "none", "required") and profile.named_tool_choice:
+        fields["tool_choice"] = {"type": "function", "function": {"name": choice}}
+    else:
+        fields["tool_choice"] = choice if choice in ("auto", "none") else profile.required_word
     return fields
 
 

@@ -73,6 +73,8 @@ def classify(
     if status != 429 and _matches(profile.overflow_patterns, evidence):
         step = "shorten the conversation, or use a model with a larger window"
         return Stop("CONTEXT_WINDOW_EXCEEDED", message, status, step)
+    if _matches(profile.rate_limit_patterns, evidence):
+        return Wait("RATE_LIMIT", message, wait_s, status)
     if status == 402 or _matches(profile.quota_patterns, evidence):
         step = "check balance and limits of the account at the provider"
         return Stop("QUOTA", message, status, step, wait_s)

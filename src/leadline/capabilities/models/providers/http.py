@@ -67,7 +67,7 @@ def is_loopback(host: str) -> bool:
 
 
 class HttpClient:
-    """Sends POST requests over pooled connections, without a bound on their number.
+    """Sends requests over pooled connections, without a bound on their number.
 
     Effects: holds connections until `aclose`.
     """
@@ -97,6 +97,22 @@ class HttpClient:
         self, url: str, headers: Mapping[str, str], body: bytes, *, proxy: Proxy | None, timeout_s: float
     ) -> Reply | Wait:
         """Send ``body`` and wait for the head of the response; a broken connection is a value."""
+        return await self._sent("POST", url, headers, body, proxy=proxy, timeout_s=timeout_s)
+
+    async def get(self, url: str, headers: Mapping[str, str], *, timeout_s: float) -> Reply | Wait:
+        """Ask for what is at ``url``, without a proxy; as `post`."""
+        return await self._sent("GET", url, headers, None, proxy=None, timeout_s=timeout_s)
+
+    async def _sent(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        *,
+        proxy: Proxy | None,
+        timeout_s: float,
+    ) -> Reply | Wait:
         import aiohttp  # noqa: PLC0415  see _opened
 
         if self._closed:
@@ -105,10 +121,11 @@ class HttpClient:
         if proxy is not None and proxy.user is not None:
             auth = aiohttp.BasicAuth(proxy.user, proxy.password or "")
         # A large body is handed over in pieces, so that sending it does not hold up other tasks.
-        data = body if len(body) < _LARGE_BODY else io.BytesIO(body)
+        data = io.BytesIO(body) if body is not None and len(body) >= _LARGE_BODY else body
         try:
             with anyio.move_on_after(timeout_s):
-                response = await self._opened().post(
+                response = await self._opened().request(
+                    method,
                     url,
                     data=data,
                     headers=headers,

@@ -6,19 +6,31 @@ name; a fact that is not in a profile or in the user's configuration is unknown.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
-from typing import Annotated, Literal, TypeAlias, cast
+from typing import Annotated, Literal, Self, TypeAlias, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from leadline.kernel.errors import ConfigError
 
 ReasoningReplay: TypeAlias = Literal["never", "with_tools", "always", "filler"]
 Api: TypeAlias = Literal["openai-chat", "anthropic-messages", "gemini", "openai-responses"]
 StructuredOutput: TypeAlias = Literal["none", "tool", "json_object", "json_schema"]
-Pattern: TypeAlias = Annotated[str, Field(min_length=1)]
+FILE = "profiles.toml"
+
+
+def _compiles(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+    return pattern
+
+
+Pattern: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_compiles)]
 
 
 class Section(BaseModel):
@@ -77,18 +89,29 @@ class Profile(Section):
 
     api: Api = "openai-chat"
     """The wire format that it speaks."""
-    base_url: str
+    base_url: str = ""
+    """Where it is reached; blank: it has to be configured."""
+    base_url_env: tuple[str, ...] = ()
+    """Environment variables that may hold the address; the first that is set counts. Configuration goes before."""
+    base_url_suffix: str = ""
+    """What belongs behind an address from the environment, where it is not there."""
     path: str = "/chat/completions"
     """What follows ``base_url``. ``{model}`` stands for the model, ``{method}`` for Gemini's method."""
+    query: Mapping[str, str] = {}
+    """What the address of every request has behind its question mark."""
     key_env: tuple[str, ...] = ()
     """Environment variables that may hold the key; the first that is set counts."""
     key_required: bool = True
+    key_page: str = ""
+    """Where the provider gives out keys."""
     key_header: str = "Authorization"
     """Header that carries the key."""
     key_scheme: str = "Bearer"
     """Word before the key in that header; may be empty."""
     headers: Mapping[str, str] = {}
-    """Headers that go with every request."""
+    """Headers that go with every request; no secrets, as they are shown."""
+    discover: bool = False
+    """Whether it is a server on one's own machine, which `models list --discover` looks for at ``base_url``."""
     streaming: bool = True
     include_usage: bool = True
     """Whether the usage of a stream is asked for with ``stream_options``."""
@@ -99,6 +122,13 @@ class Profile(Section):
     """How an assistant message that only calls tools gives its content."""
     tools: bool = True
     forced_tool_choice: Literal["never", "without_reasoning", "always"] = "always"
+    """When the model can be made to call a tool: not at all, while it does not reason, or whenever it is asked to."""
+    required_word: str = "required"
+    """The choice that means that some tool has to be called."""
+    named_tool_choice: bool = True
+    """Whether one tool can be demanded by name; otherwise some tool is."""
+    temperature: bool = True
+    """Whether a temperature may be given."""
     reasons_by_default: bool = False
     """Whether the model reasons when no effort is named."""
     structured_output: StructuredOutput = "none"
@@ -128,6 +158,9 @@ class Profile(Section):
     """Regular expressions of messages that say the window is exceeded."""
     quota_patterns: tuple[Pattern, ...] = ()
     """Regular expressions of codes and messages that say the account is used up."""
+    rate_limit_patterns: tuple[Pattern, ...] = ()
+    """Regular expressions of codes and messages that ask to slow down, whatever the status; they go before
+    ``quota_patterns``."""
     auth_patterns: tuple[Pattern, ...] = ()
     """Regular expressions of codes and messages that say the key is not accepted, whatever the status."""
     error_statuses: Mapping[str, int] = {}
@@ -138,6 +171,10 @@ class Profile(Section):
     """Tokens; None is unknown."""
     origin: str = "profile"
     """Where these facts come from."""
+    tried: str | None = None
+    """Date on which the profile was tried with the provider itself; None: constructed from what it publishes."""
+    models: Mapping[str, Mapping[str, object]] = {}
+    """What is different for single models, by their exact name: fields of a profile."""
     extra_body: Mapping[str, object] = {}
     """Body fields that go with every request."""
     idle_timeout_s: float = Field(default=300.0, gt=0)
@@ -147,6 +184,20 @@ class Profile(Section):
     total_timeout_s: float = Field(default=3600.0, gt=0)
     """Longest duration of one attempt."""
     connect_timeout_s: float = Field(default=30.0, gt=0)
+
+    @model_validator(mode="after")
+    def _efforts_are_known(self) -> Self:
+        for word, effort in self.effort_aliases.items():
+            if effort and effort not in self.efforts and self.efforts:
+                raise ValueError(f"effort_aliases.{word} means {effort!r}, which is not in efforts")
+        return self
+
+    def of_model(self, model: str) -> Profile:
+        """The profile as it is for one model."""
+        own = self.models.get(model)
+        if own is None:
+            return self
+        return Profile.model_validate(_merged(self.model_dump(exclude={"models"}), own))
 
     def effort(self, asked: str | None) -> str | None:
         """The provider's own effort for ``asked``; None leaves the effort to the provider."""
@@ -158,39 +209,68 @@ class Profile(Section):
 
 def shipped_profiles() -> dict[str, Mapping[str, object]]:
     """The raw profiles of the package by name."""
-    data = resources.files(__package__ or __name__).joinpath("profiles.toml").read_text(encoding="utf-8")
+    data = resources.files(__package__ or __name__).joinpath(FILE).read_text(encoding="utf-8")
     return cast("dict[str, Mapping[str, object]]", tomllib.loads(data))
 
 
 def build_profile(
-    name: str, raw: Mapping[str, Mapping[str, object]], settings: Mapping[str, object] | None = None
+    name: str,
+    raw: Mapping[str, Mapping[str, object]],
+    settings: Mapping[str, object] | None = None,
+    *,
+    at: tuple[str, ...] = (),
 ) -> Profile:
     """The profile ``name`` of ``raw``, with ``settings`` laid over it.
 
+    Args:
+        name: which one.
+        raw: all there are, shipped and configured.
+        settings: fields to replace.
+        at: key of the configuration that asks for it, for messages.
+
     Raises:
-        ConfigError: there is no such profile, or a field is unknown or has a wrong value.
+        ConfigError: there is no such profile, or a field is unknown or has a wrong value; names the key.
     """
-    merged = _merged(_extended(name, raw), settings or {})
+    merged = _merged(_extended(name, raw, at), settings or {})
     try:
-        return Profile.model_validate(merged)
+        profile = Profile.model_validate(merged)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(
-            f"model profile {name!r}: {where}: {first['msg'].lower()}; see the fields of a profile in the docs"
-        ) from None
+        raise _refused(name, error, at) from None
+    for model in profile.models:
+        try:
+            profile.of_model(model)
+        except ValidationError as error:
+            raise _refused(name, error, at, f"models.{model}.") from None
+    return profile
 
 
-def _extended(name: str, raw: Mapping[str, Mapping[str, object]]) -> Mapping[str, object]:
+def _refused(name: str, error: ValidationError, at: tuple[str, ...], within: str = "") -> ConfigError:
+    first = error.errors(include_url=False, include_context=False)[0]
+    where = within + ".".join(str(part) for part in first["loc"])
+    said = first["msg"].removeprefix("Value error, ")
+    key = f"{where}: " if where else ""
+    return ConfigError(
+        f"model profile {name!r}: {key}{said[:1].lower()}{said[1:]}; see the fields of a profile in docs/models.md",
+        key=at,
+    )
+
+
+def _extended(
+    name: str, raw: Mapping[str, Mapping[str, object]], at: tuple[str, ...]
+) -> Mapping[str, object]:
     found = raw.get(name)
     if found is None:
-        raise ConfigError(f"there is no model profile {name!r}; there are: {', '.join(sorted(raw))}")
+        raise ConfigError(f"there is no model profile {name!r}; there are: {', '.join(sorted(raw))}", key=at)
     own = {key: value for key, value in found.items() if key != "extends"}
     parent = found.get("extends")
     if parent is None:
         return own
     others = {key: value for key, value in raw.items() if key != name}
-    return _merged(_extended(str(parent), others), own)
+    return _merged(_extended(str(parent), others, at), own)
+
+
+_WHOLE = frozenset({"efforts", "effort_aliases", "extra_body", "models"})
+"""Tables that a model or a setting may have to replace as a whole: an empty one empties what is below."""
 
 
 def _merged(under: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
@@ -198,7 +278,7 @@ def _merged(under: Mapping[str, object], over: Mapping[str, object]) -> dict[str
     out = dict(under)
     for key, value in over.items():
         below = out.get(key)
-        if isinstance(below, dict) and isinstance(value, dict):
-            value = _merged(cast("dict[str, object]", below), cast("dict[str, object]", value))
+        if isinstance(below, Mapping) and isinstance(value, Mapping) and not (key in _WHOLE and not value):
+            value = _merged(cast("Mapping[str, object]", below), cast("Mapping[str, object]", value))
         out[key] = value
     return out
