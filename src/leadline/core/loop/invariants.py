@@ -257,7 +257,7 @@ def derived_requests(models: Models, every: int) -> LogInvariant[int]:
         if not isinstance(event, RequestSent) or sent % every:
             return None
         log = before.log
-        proof = Proof(models)
+        proof = Proof(models, before.session.id)
         for line in log:
             proof.add(line)
         try:

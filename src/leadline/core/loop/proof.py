@@ -37,8 +37,10 @@ class Differs(LeadlineError):
 class Proof:
     """What a log says of its requests beside their messages, up to some event."""
 
-    def __init__(self, models: Models) -> None:
+    def __init__(self, models: Models, session: str = "") -> None:
+        """`session`: id of a live one, for adapters that tell sessions apart."""
         self._models = models
+        self._session = session
         self._header: RequestHeader | None = None
         self._facts: dict[str, JsonObject] = {}
         """Facts of purposes by their digest."""
@@ -131,7 +133,7 @@ class Proof:
             adapter = self._models.adapter(provider)
         except UnknownProvider:
             raise NotProvable(f"provider {provider} is not configured") from None
-        request = request_of(header, Purpose(purpose, facts), conversation)
+        request = request_of(header, Purpose(purpose, facts), conversation, self._session)
         try:
             return adapter.prepare(request).digest
         except Exception as error:  # an adapter may choke on what was altered
