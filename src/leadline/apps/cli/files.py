@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from leadline.apps.cli.exits import Exit, Quit
-from leadline.research.report.html import render_html
-from leadline.research.report.result import ResearchResult
-from leadline.research.stored import StoredRun
+
+if TYPE_CHECKING:
+    from leadline.research.report.result import ResearchResult
+    from leadline.research.stored import StoredRun
 
 Form = Literal["markdown", "html", "json", "bundle"]
 
@@ -75,6 +76,8 @@ def write_report(path: Path, form: Form, run: StoredRun, result: ResearchResult)
     if form == "json":
         data = result.to_json() + b"\n"
     elif form == "html":
+        from leadline.research.report.html import render_html
+
         data = render_html(result, run.ledger.draft).encode("utf-8", "replace")
     else:
         data = result.report.encode("utf-8", "replace")

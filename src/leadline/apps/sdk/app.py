@@ -15,14 +15,10 @@ from anyio import CancelScope
 from leadline.apps.sdk.composition import Options, composed
 from leadline.apps.sdk.options import ResearchOptions
 from leadline.apps.sdk.sessions import Sessions
-from leadline.core.agent.agent import Agent
-from leadline.core.agent.agents import Agents
-from leadline.core.agent.spec import AgentSpec
 from leadline.core.llm.request import ModelRef
 from leadline.core.session.blobs import Blobs
 from leadline.core.session.events import AssistantSaid, TurnEnd
 from leadline.core.session.store import SessionStore
-from leadline.core.tools.function import tool_from_function
 from leadline.core.tools.registry import ToolRegistry
 from leadline.core.tools.spec import ANY_EFFECT, SideEffect, Tool
 from leadline.kernel.context import Context, Kernel
@@ -32,6 +28,7 @@ from leadline.kernel.plugin import Plugin
 
 if TYPE_CHECKING:
     from leadline.capabilities.corpus.seam import Progress
+    from leadline.core.agent.agent import Agent
     from leadline.core.session.log import Session
     from leadline.research.engine.run import ResearchRun
     from leadline.research.replay.replay import Replayed
@@ -148,6 +145,8 @@ class Leadline:
         return self._add_tool(side_effects, function)
 
     def _add_tool(self, side_effects: Collection[SideEffect], function: F) -> F:
+        from leadline.core.tools.function import tool_from_function
+
         tool = tool_from_function(function, side_effects=frozenset(side_effects))
         if self._tools_ctx is not None:
             self._tools_ctx.get(ToolRegistry).register(self._tools_ctx, tool)
@@ -325,6 +324,9 @@ class Leadline:
             SessionNotFound, SessionLocked, SessionNotContinuable: the session to go on with cannot be.
             LeadlineError: the model is not there, or the session cannot be written.
         """
+        from leadline.core.agent.agents import Agents
+        from leadline.core.agent.spec import AgentSpec
+
         chosen = ModelRef.parse(model) if model else None
         spec = AgentSpec(model=chosen, persona=persona, label=label)
         agents = self.ctx.get(Agents)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from anyio import CancelScope
 
-from leadline.core.agent.agents import Agents
 from leadline.core.clock import Clock
 from leadline.core.ids import Ids
 from leadline.core.session import titles
@@ -17,7 +17,7 @@ from leadline.core.session.errors import ForkRefused, SessionNotFound
 from leadline.core.session.events import Event, Titled
 from leadline.core.session.forks import fork_point
 from leadline.core.session.store import MAX_LABEL, SessionStore
-from leadline.kernel.errors import LeadlineError
+from leadline.kernel.errors import LeadlineError, did_you_mean
 
 if TYPE_CHECKING:
     from leadline.capabilities.retention.seam import (
@@ -45,10 +45,10 @@ class SessionFilters(TypedDict, total=False):
     """`agent`, `research`, ..."""
     status: Sequence[str]
     """Any of these."""
-    since: str | None
-    """Created at this ISO date or time, or later; UTC where it names no offset."""
-    until: str | None
-    """Created at this ISO date or time, or earlier; a date includes its day."""
+    since: str | date | None
+    """Created at this date or time (an object or ISO text), or later; UTC where it names no offset."""
+    until: str | date | None
+    """Created at this date or time, or earlier; a date includes its day."""
     title: str | None
     """Letters that stand in the title."""
     corpus: str | None
@@ -83,7 +83,11 @@ class Sessions:
         Raises:
             QueryRefused: a time, a status, the limit or the cursor is none.
             SessionNotFound: there is no such parent.
+            TypeError: there is no filter of that name.
         """
+        known = SessionFilters.__annotations__
+        for name in filters.keys() - known.keys():
+            raise TypeError(f"list() has no filter {name!r}{did_you_mean(name, known)}")
         return await self._index.list(await self._query(filters))
 
     async def search(
@@ -185,6 +189,8 @@ class Sessions:
         return await self._index.summary(found)
 
     async def _append(self, session_id: str, event: Event) -> None:
+        from leadline.core.agent.agents import Agents
+
         agents = self._ctx.find(Agents)
         live = agents.find(session_id) if agents is not None else None
         if live is not None:
@@ -272,12 +278,15 @@ class Sessions:
 
         Args:
             older_than_s: seconds.
-            kinds: only `agent`, only `research`, ...; none given: all.
+            kinds: only `agent`, only `research`, ..., one or several; none given: all.
             interrupted: also what stopped in mid-work and could be resumed.
             dry_run: only tell.
         """
         return await self._retention.prune(
-            older_than_s, kinds=kinds, interrupted=interrupted, dry_run=dry_run
+            older_than_s,
+            kinds=(kinds,) if isinstance(kinds, str) else kinds,
+            interrupted=interrupted,
+            dry_run=dry_run,
         )
 
     # services
@@ -306,8 +315,8 @@ class Sessions:
         return ListQuery(
             kind=filters.get("kind"),
             status=(status,) if isinstance(status, str) else tuple(status),
-            since=filters.get("since"),
-            until=filters.get("until"),
+            since=_iso(filters.get("since")),
+            until=_iso(filters.get("until")),
             title=filters.get("title"),
             corpus=filters.get("corpus"),
             model=filters.get("model"),
@@ -319,6 +328,10 @@ class Sessions:
             limit=filters.get("limit", 50),
             cursor=filters.get("cursor"),
         )
+
+
+def _iso(moment: str | date | None) -> str | None:
+    return moment.isoformat() if isinstance(moment, date) else moment
 
 
 def one_line(title: str) -> str:

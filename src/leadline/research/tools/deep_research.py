@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
@@ -29,7 +29,9 @@ from leadline.research.engine.interrupted import RUN_KIND
 from leadline.research.engine.run import ResearchRun
 from leadline.research.report.result import ResearchResult
 from leadline.research.request import checked
-from leadline.research.stored import StoredRun, load_run
+
+if TYPE_CHECKING:
+    from leadline.research.stored import StoredRun
 
 NAME = "deep_research"
 
@@ -120,6 +122,8 @@ async def _result(engine: ResearchEngine, run: ResearchRun) -> ResearchResult:
 
 async def _begun(ctx: Context, agent: Agent, call: ToolInvocation) -> StoredRun | None:
     """The run that this very call began before its process died; None where it did not get that far."""
+    from leadline.research.stored import load_run  # noqa: PLC0415 - with it comes what writes bundles
+
     store, blobs = ctx.get(SessionStore), ctx.get(Blobs)
     for entry in await store.list():
         if entry.parent == agent.id and entry.kind == RUN_KIND:
