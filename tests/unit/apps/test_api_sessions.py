@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,17 @@ def test_the_synchronous_twin_keeps_and_removes_as_well(home: Path, corpus: Path
         assert sessions.read(run.id).header.kind == "research"
         assert [one.root for one in sessions.prune(0.0).deleted] == [run.id]
         assert sessions.list(roots_only=False).items == ()
+
+
+def test_a_filter_that_does_not_exist_is_refused_and_one_value_stands_for_a_list(home: Path) -> None:
+    with SyncLeadline(profile="headless", home=home) as app:
+        session = app.agent("Hello").session
+        with pytest.raises(TypeError, match=r"stauts.*'status'"):
+            app.sessions.list(stauts="failed")  # pyright: ignore[reportCallIssue]
+        (one,) = app.sessions.list(since=date(2020, 1, 1)).items
+        assert app.sessions.list(until=datetime(2020, 1, 1, tzinfo=UTC)).items == ()
+        assert app.sessions.prune(0.0, kinds="research").deleted == ()
+        assert [it.root for it in app.sessions.prune(0.0, kinds="agent").deleted] == [one.id] == [session]
 
 
 def test_nothing_is_stored_outside_of_the_block(home: Path) -> None:

@@ -119,6 +119,7 @@ async def test_times_are_dates_or_times_and_a_date_includes_its_day(library: Lib
         ({"until": "2026-13-01"}, "2026-13-01"),
         ({"status": ("finnished",)}, "finished"),
         ({"limit": 0}, "limit 0"),
+        ({"limit": 1.5}, "limit 1.5"),
         ({"cursor": "nonsense"}, "nonsense"),
         ({"text": "…"}, "…"),
     ],

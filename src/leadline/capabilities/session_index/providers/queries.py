@@ -109,7 +109,7 @@ def needs_facts(query: ListQuery) -> bool:
 
 def check_limit(limit: int) -> None:
     """Refuse a limit that is none: raises QueryRefused."""
-    if not 1 <= limit <= MAX_LIMIT:
+    if not 1 <= limit <= MAX_LIMIT or limit != int(limit):
         raise QueryRefused(f"limit {limit} cannot be used; give a number from 1 to {MAX_LIMIT}")
 
 
