@@ -84,17 +84,19 @@ class ToolRegistry(Service, key="tools"):
         """Grows with every change of what any scope sees; equal versions give equal schemas."""
         return self._tools.version
 
-    def register(self, ctx: Context, tool: Tool) -> Effect:
+    def register(self, ctx: Context, tool: Tool, *, checked: bool = False) -> Effect:
         """Make `tool` visible to the context's scope and below; a nearer tool of the same name shadows it.
 
-        Undone at unload, which returns when no call of it runs any more.
+        Undone at unload, which returns when no call of it runs any more. `checked`: the owner has held its schemas
+        against the rules for schemas already; then the first call is the first to need what validates.
 
         Raises:
             DuplicateName: the scope itself has a tool of that name.
             BadToolSpec: a schema of the tool cannot be used.
             FiberInactive: the context's owner is unloading or disposed.
         """
-        tool.check()
+        if not checked:
+            tool.check()
         entry = Registered(tool)
         inner = self._tools.register(ctx, tool.name, entry)
 

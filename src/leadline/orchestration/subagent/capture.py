@@ -62,7 +62,7 @@ class Capture:
     def install(self, child: Agent) -> None:
         """Give the child the tool, the sentence in its prompt, and the guard."""
         ctx, tools = child.ctx, child.ctx.get(ToolRegistry)
-        tools.register(ctx, self._tool())
+        tools.register(ctx, self._tool(), checked=True)
         tools.guard(ctx, TOOL_NAME, lambda call: self._refusal(call, child.id))
         text = description_from(__package__ or "", "finish.md")
         ctx.get(PromptSections).section(ctx, TOOL_NAME, SECTION_ORDER, text, for_tool=TOOL_NAME)
