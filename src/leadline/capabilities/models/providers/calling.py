@@ -118,6 +118,11 @@ class ProviderAdapter:
         """The name before the slash in ``provider/model``."""
         return self._route.provider
 
+    @property
+    def wire_format(self) -> WireFormat:
+        """What it speaks."""
+        return self._format
+
     def info(self, model: str) -> ModelInfo:
         """The user's facts about ``model``, else those of the profile."""
         return self._models.get(model) or profile_info(model, self._of_model(model).profile)
