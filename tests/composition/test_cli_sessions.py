@@ -621,5 +621,5 @@ def test_a_fork_outlives_the_session_that_it_is_from(command: Command, agent: st
 def test_what_is_old_is_pruned_by_kind(command: Command, run: str, agent: str) -> None:
     assert command("sessions", "prune", "--older-than", "1d", "--yes", "--json").json["deleted"] == []
     done = command("sessions", "prune", "--older-than", "0s", "--kind", "agent", "--yes", "--json").json
-    assert [one["root"] for one in done["deleted"]] == [agent]
+    assert [one["id"] for one in done["deleted"]] == [agent]
     assert [one["id"] for one in listed(command("sessions", "list", "--json"))] == [run]

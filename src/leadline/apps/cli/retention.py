@@ -223,7 +223,7 @@ def run_prune(given: Given) -> Exit:
 
     report = _removed(given, work, told, anything=lambda one: bool(one.deleted))
     if given.as_json:
-        _print(_plain(report))
+        _print({**_plain(report), "deleted": [{"id": one.root, **_plain(one)} for one in report.deleted]})
     return Exit.DONE
 
 
