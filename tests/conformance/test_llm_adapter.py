@@ -29,7 +29,13 @@ async def test_the_scripted_model(check: Check) -> None:
     await check(ScriptedModel(answers))
 
 
-@pytest.mark.parametrize("profile", sorted(shipped_profiles()))
+CHAT = sorted(
+    name for name in shipped_profiles() if build_profile(name, shipped_profiles()).api == "openai-chat"
+)
+"""The others have their own server in tests/unit/capabilities/models/test_wires_http.py."""
+
+
+@pytest.mark.parametrize("profile", CHAT)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 async def test_every_shipped_profile(check: Check, profile: str) -> None:
     reply = Behaviour(text="Nine fathoms.", reasoning="hm", chunk_chars=2, calls=(CallSpec("lookup"),))
