@@ -61,6 +61,16 @@ class ToolSchema(msgspec.Struct, frozen=True):
     """JSON Schema of the arguments."""
 
 
+class OutputSchema(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The form that an answer has to have."""
+
+    name: str
+    """Letters, digits, dashes and underscores."""
+    schema: JsonObject
+    """JSON Schema of an object."""
+    description: str = ""
+
+
 class CallConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     """How the model is asked."""
 
@@ -72,6 +82,10 @@ class CallConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     """Reasoning effort in the caller's words; each provider maps it to its own."""
     tool_choice: str | None = None
     """``auto``, ``none``, ``required`` or a tool's name; None leaves it to the provider."""
+    output: OutputSchema | None = None
+    """What the answer has to be. Said in the strongest way that the profile of the model allows
+    (`ModelInfo.structured_output`): as a schema, as "JSON", as a tool that has to be called, or not at all. So
+    the prompt has to say it too, and the answer has to be held against it."""
 
 
 @dataclass(frozen=True, slots=True)

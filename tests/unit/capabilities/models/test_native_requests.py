@@ -27,7 +27,7 @@ from leadline.core.llm.messages import (
     ToolMessage,
     UserMessage,
 )
-from leadline.core.llm.request import CHAT, CallConfig, LlmRequest, ModelRef, ToolSchema
+from leadline.core.llm.request import CHAT, CallConfig, LlmRequest, ModelRef, OutputSchema, ToolSchema
 from leadline.core.llm.stream import StreamEvent
 from leadline.testing.wires import WIRES, Said, WireSpeech
 
@@ -388,3 +388,50 @@ def test_a_message_is_encoded_once_while_a_conversation_goes_on(wire: WireSpeech
         bodies.append(call.body)
     assert bodies[0] == bodies[2]
     assert bodies[1].startswith(bodies[0].removesuffix(b"]}"))
+
+
+FORM = OutputSchema("plan", SCHEMA, "The plan.")
+SHAPED = CallConfig(ModelRef("p", "m"), effort="low", output=FORM)
+_NAMED = {"name": "plan", "schema": SCHEMA, "strict": False}
+_FORMS: Mapping[str, tuple[str, object, object]] = {
+    "openai-chat": (
+        "response_format",
+        {"type": "json_schema", "json_schema": _NAMED},
+        {"type": "json_object"},
+    ),
+    "anthropic-messages": (
+        "output_config",
+        {"effort": "low", "format": {"type": "json_schema", "schema": SCHEMA}},
+        {"effort": "low"},
+    ),
+    "gemini": (
+        "generationConfig",
+        {
+            "thinkingConfig": {"thinkingLevel": "low", "includeThoughts": True},
+            "responseMimeType": "application/json",
+            "responseJsonSchema": SCHEMA,
+        },
+        {
+            "thinkingConfig": {"thinkingLevel": "low", "includeThoughts": True},
+            "responseMimeType": "application/json",
+        },
+    ),
+    "openai-responses": (
+        "text",
+        {"format": {"type": "json_schema", **_NAMED}},
+        {"format": {"type": "json_object"}},
+    ),
+}
+
+
+@every_wire
+def test_the_form_of_an_answer_is_said_as_the_profile_allows(wire: WireSpeech) -> None:
+    place, schema, plain = _FORMS[wire.api]
+    assert written(wire.api, config=SHAPED, structured_output="json_schema")[place] == schema
+    assert written(wire.api, config=SHAPED, structured_output="json_object").get(place) == plain
+    bare = CallConfig(ModelRef("p", "m"), effort="low")
+    assert body_of(wire.api, config=SHAPED, structured_output="none") == body_of(wire.api, config=bare)
+    forced = CallConfig(ModelRef("p", "m"), effort="low", tool_choice="plan")
+    as_tool = body_of(wire.api, config=SHAPED, structured_output="tool")
+    offered = (*TOOLS, ToolSchema("plan", "The plan.", SCHEMA))
+    assert as_tool == body_of(wire.api, config=forced, tools=offered)

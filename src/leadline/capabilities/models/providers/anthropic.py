@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from leadline.capabilities.models.providers.anthropic_decode import MessagesDecoder
 from leadline.capabilities.models.providers.calling import ProviderAdapter, Route, WireFormat
+from leadline.capabilities.models.providers.lookup import as_object
 from leadline.capabilities.models.providers.native import (
     NO_OUTPUT,
     ceiling,
     choice_of,
     effort_fields,
+    form_of,
     object_of,
     offered,
     producer_of,
@@ -103,8 +105,12 @@ def _encoder(request: LlmRequest, profile: Profile, info: ModelInfo) -> Messages
     config = request.config
     body: dict[str, object] = {"model": config.model.model, **profile.extra_body}
     body |= effort_fields(config, profile)
+    form = form_of(config, profile)
+    if form is not None and form[1]:
+        said = {"format": {"type": "json_schema", "schema": form[0].schema}}
+        body["output_config"] = {**as_object(body.get("output_config")), **said}
     body[profile.max_tokens_field] = ceiling(config, profile, info)
-    if config.temperature is not None and not reasons(config, profile):
+    if config.temperature is not None and profile.temperature and not reasons(config, profile):
         body["temperature"] = config.temperature
     body["stream"] = profile.streaming
     marked = {place: {"cache_control": profile.cache_marker} for place in profile.cache_markers}

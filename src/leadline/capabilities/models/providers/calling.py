@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 from leadline.capabilities.models.providers.ending import Decoder
 from leadline.capabilities.models.providers.exchange import Exchange
 from leadline.capabilities.models.providers.http import HttpClient, proxy_for
+from leadline.capabilities.models.providers.native import shaped
 from leadline.capabilities.models.providers.profiles import Profile
 from leadline.core.clock import Clock
 from leadline.core.llm.adapter import LlmAdapter, ModelInfo, PreparedCall
@@ -131,6 +132,7 @@ class ProviderAdapter:
         """Encode ``request`` for this provider."""
         conversation = request.conversation
         wire = conversation.wire(self._encoder(request))
+        request = shaped(request, self._of_model(request.config.model.model).profile)
         tools = frozenset(tool.name for tool in request.tools)
         model = request.config.model.model
         route = self._of_model(model)
@@ -150,7 +152,8 @@ class ProviderAdapter:
         if self._latest is not None and all(map(is_, self._latest[0], head)):
             return self._latest[1]
         model = request.config.model.model
-        encoder = self._format.encoder(request, self._of_model(model).profile, self.info(model))
+        profile = self._of_model(model).profile
+        encoder = self._format.encoder(shaped(request, profile), profile, self.info(model))
         self._latest = head, encoder
         return encoder
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from leadline.capabilities.models.providers.native import form_of
 from leadline.capabilities.models.providers.profiles import Profile, ReasoningReplay
 from leadline.core.llm.messages import (
     AssistantMessage,
@@ -88,6 +89,10 @@ def encoder_for(request: LlmRequest, profile: Profile) -> ChatEncoder:
         body[profile.max_tokens_field] = config.max_tokens
     if config.temperature is not None and profile.temperature:
         body["temperature"] = config.temperature
+    if (form := form_of(config, profile)) is not None:
+        named = {"name": form[0].name, "schema": form[0].schema, "strict": False}
+        schema = {"type": "json_schema", "json_schema": named}
+        body["response_format"] = schema if form[1] else {"type": "json_object"}
     body["stream"] = profile.streaming
     if profile.streaming and profile.include_usage:
         body["stream_options"] = {"include_usage": True}

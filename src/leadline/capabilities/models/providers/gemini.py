@@ -11,6 +11,7 @@ from leadline.capabilities.models.providers.native import (
     NO_OUTPUT,
     choice_of,
     effort_fields,
+    form_of,
     object_of,
     offered,
     producer_of,
@@ -112,8 +113,12 @@ def _encoder(request: LlmRequest, profile: Profile, info: ModelInfo) -> GeminiEn
     generation: dict[str, object] = dict(effort_fields(config, profile))
     if config.max_tokens is not None:
         generation[profile.max_tokens_field] = config.max_tokens
-    if config.temperature is not None:
+    if config.temperature is not None and profile.temperature:
         generation["temperature"] = config.temperature
+    if (form := form_of(config, profile)) is not None:
+        generation["responseMimeType"] = "application/json"
+        if form[1]:
+            generation["responseJsonSchema"] = form[0].schema
     if generation:
         body["generationConfig"] = generation
     if tools := offered(request, profile):

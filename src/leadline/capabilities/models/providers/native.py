@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import re
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from leadline.capabilities.models.providers.lookup import as_object
 from leadline.capabilities.models.providers.profiles import Profile
 from leadline.core.llm.adapter import ModelInfo
 from leadline.core.llm.messages import Reasoning, Text, UserMessage
-from leadline.core.llm.request import CallConfig, LlmRequest, ToolSchema
+from leadline.core.llm.request import CallConfig, LlmRequest, OutputSchema, ToolSchema
 from leadline.core.llm.wire import placeholder
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
@@ -45,6 +46,23 @@ def choice_of(request: LlmRequest, profile: Profile) -> str | None:
         profile.forced_tool_choice == "without_reasoning" and reasons(request.config, profile)
     )
     return None if refused else choice
+
+
+def shaped(request: LlmRequest, profile: Profile) -> LlmRequest:
+    """``request`` with the form of its answer as a tool that has to be called, where the profile says so."""
+    output = request.config.output
+    if output is None or profile.structured_output != "tool":
+        return request
+    tool = ToolSchema(output.name, output.description, output.schema)
+    config = msgspec.structs.replace(request.config, tool_choice=output.name, output=None)
+    return dataclasses.replace(request, tools=(*request.tools, tool), config=config)
+
+
+def form_of(config: CallConfig, profile: Profile) -> tuple[OutputSchema, bool] | None:
+    """The form of the answer that the wire can state, and whether with its schema."""
+    if config.output is None or profile.structured_output not in ("json_object", "json_schema"):
+        return None
+    return config.output, profile.structured_output == "json_schema"
 
 
 def effort_fields(config: CallConfig, profile: Profile) -> Mapping[str, object]:

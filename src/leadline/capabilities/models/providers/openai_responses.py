@@ -10,6 +10,7 @@ from leadline.capabilities.models.providers.native import (
     NO_OUTPUT,
     choice_of,
     effort_fields,
+    form_of,
     offered,
     producer_of,
     safe_id,
@@ -86,15 +87,18 @@ def _encoder(request: LlmRequest, profile: Profile, info: ModelInfo) -> Response
     body |= effort_fields(config, profile)
     if config.max_tokens is not None:
         body[profile.max_tokens_field] = config.max_tokens
-    if config.temperature is not None:
+    if config.temperature is not None and profile.temperature:
         body["temperature"] = config.temperature
+    if (form := form_of(config, profile)) is not None:
+        named = {"name": safe_id(form[0].name), "schema": form[0].schema, "strict": False}
+        body["text"] = {"format": {"type": "json_schema", **named} if form[1] else {"type": "json_object"}}
     body["stream"] = profile.streaming
     if tools := offered(request, profile):
         body["tools"] = [_tool(tool) for tool in tools]
         choice = choice_of(request, profile)
         if choice is not None:
-            named = choice not in ("auto", "none", "required")
-            body["tool_choice"] = {"type": "function", "name": safe_id(choice)} if named else choice
+            word = choice in ("auto", "none", "required")
+            body["tool_choice"] = choice if word else {"type": "function", "name": safe_id(choice)}
     if request.system.strip():
         body["instructions"] = request.system
     head = encode_text(body)[:-1] + b',"input":['
