@@ -266,3 +266,37 @@ def test_a_run_of_a_newer_format_is_left_alone_and_told(command: Command, corpus
     assert (refused.code, refused.out) == (2, b"")
     assert "format 9" in refused.complaint
     assert log.read_bytes() == newer
+
+
+def test_research_that_was_stopped_goes_on_when_its_agent_asks_the_same_again(
+    command: Command, corpus: Path, whole: str
+) -> None:
+    agent = AgentThatTriesAgain()
+    with served(Once(5, STALL, agent)) as server:
+        process = started("agent", QUESTION, "--corpus", corpus, *at(server))
+        while len(server.requests) < 5:
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+        (session,) = command("sessions", "list", "--json", "--kind", "agent").json
+        resumed = command("resume", session["id"], "--corpus", corpus, *at(server))
+        listed = command("runs", "list", "--json").json
+        bodies = Counter(server.requests[charge.n].raw for charge in server.bill)
+    assert resumed.code == 0, resumed.err
+    (run,) = [one for one in listed if one["parent"] == session["id"]]
+    assert run["status"] == "completed"
+    assert command("show", run["id"], "--report").out.decode() == whole
+    assert set(bodies.values()) == {1}
+    assert command("audit", session["id"]).code == 0
+
+
+class AgentThatTriesAgain(FakeResearcher):
+    """Calls `deep_research` until it has an answer."""
+
+    def __call__(self, request: Received) -> Behaviour:
+        if "deep_research" not in request.tools:
+            return super().__call__(request)
+        results = [str(one["content"]) for one in request.messages if one["role"] == "tool"]
+        if any("cancelled" not in one for one in results):
+            return Behaviour(text="It is told above.")
+        return call("deep_research", {"question": QUESTION})

@@ -28,7 +28,7 @@ from leadline.research.engine.engine import Execution, ResearchEngine
 from leadline.research.engine.interrupted import RUN_KIND
 from leadline.research.engine.run import ResearchRun
 from leadline.research.report.result import ResearchResult
-from leadline.research.request import checked
+from leadline.research.request import ResearchRequest, checked
 
 if TYPE_CHECKING:
     from leadline.research.stored import StoredRun
@@ -110,6 +110,9 @@ async def _research(
         format=asked.format,
         language=asked.language,
     )
+    stopped = await _stopped(ctx, agent, request)
+    if stopped is not None:
+        return await _result(engine, await engine.resume(stopped.id, execution))
     return await _result(engine, await engine.start(request, execution))
 
 
@@ -130,6 +133,27 @@ async def _begun(ctx: Context, agent: Agent, call: ToolInvocation) -> StoredRun 
             run = await load_run(store, blobs, entry.id)
             if run.ledger.started is not None and run.ledger.started.call == call.call_id:
                 return run
+    return None
+
+
+async def _stopped(ctx: Context, agent: Agent, request: ResearchRequest) -> StoredRun | None:
+    """The latest run of this agent that was asked the very same and was stopped before its end: it goes on."""
+    from leadline.research.stored import load_run  # noqa: PLC0415 - with it comes what writes bundles
+
+    asked = (request.question, request.method, request.breadth, request.format, request.language)
+    store, blobs = ctx.get(SessionStore), ctx.get(Blobs)
+    live = {run.id for run in ctx.get(ResearchEngine).runs}
+    below = [one for one in await store.list() if one.parent == agent.id and one.kind == RUN_KIND]
+    for entry in sorted(
+        (one for one in below if one.id not in live), key=lambda one: one.created, reverse=True
+    ):
+        run = await load_run(store, blobs, entry.id)
+        started = run.ledger.started
+        if started is None or run.ledger.status not in ("running", "cancelled"):
+            continue
+        of = started.request
+        if (of.question, started.method, of.breadth, of.format, of.language) == asked:
+            return run
     return None
 
 
