@@ -118,3 +118,14 @@ def test_starting_an_agent_loads_only_what_an_agent_needs(home: Path) -> None:
     known = {"events", "projections", "ledger", "ledger.leaves"}  # what lists are told of runs
     known |= {f"extractive{part}" for part in ("", ".plugin", ".adapter")}
     assert research <= {f"leadline.research.{name}" for name in known}
+
+
+def test_the_program_runs_as_a_module_too() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "leadline", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == f"leadline {__version__}\n"

@@ -142,7 +142,8 @@ def _heading_errors(where: str, heading: str, inside: Sequence[Leaf], ledger: Le
 def _unfounded_in_heading(heading: str, inside: Sequence[Leaf], ledger: Ledger) -> tuple[str, ...]:
     quotes = (ledger.quotes.get(one) for leaf in inside for one in leaf.evidence)
     words = "\n".join((*(quote.text for quote in quotes if quote), ledger.request.words))
-    pool = figures(words)
+    # A title is the question as it can be shown, which may join what characters that cannot be shown kept apart.
+    pool = [*figures(words), *figures(plain(words))]
     wanted = (one for one in figures(heading) if one.required)
     missing = [one.surface for one in wanted if agreement(one, pool) == "absent"]
     return (*missing, *unfounded_quotations(heading, words))
