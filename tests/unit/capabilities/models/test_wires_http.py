@@ -7,11 +7,13 @@ import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import anyio
 import pytest
 from anyio.abc import SocketStream
 
+from leadline.capabilities.models.plugin import plugin as models_plugin
 from leadline.capabilities.models.providers.anthropic import Anthropic
 from leadline.capabilities.models.providers.calling import ProviderAdapter, Route
 from leadline.capabilities.models.providers.gemini import Gemini
@@ -19,12 +21,19 @@ from leadline.capabilities.models.providers.http import HttpClient
 from leadline.capabilities.models.providers.openai_compatible import OpenAiCompatible
 from leadline.capabilities.models.providers.openai_responses import OpenAiResponses
 from leadline.capabilities.models.providers.profiles import build_profile, shipped_profiles
+from leadline.core.agent.spec import AgentSpec
 from leadline.core.clock import Clock
+from leadline.core.llm.adapter import Models
 from leadline.core.llm.assembler import Assembler, Completion
 from leadline.core.llm.failure import Stop, Wait
 from leadline.core.llm.messages import Conversation, Text, UserMessage
 from leadline.core.llm.request import CHAT, CallConfig, LlmRequest, ModelRef
 from leadline.core.llm.stream import Finish
+from leadline.core.loop.audit import audit
+from leadline.core.session.events import TurnEnd
+from leadline.core.tools.invocation import ToolInvocation
+from leadline.core.tools.spec import Tool, ToolOutput
+from leadline.testing.agents import agent_stack
 from leadline.testing.conformance.llm_adapter import CHECKS, Check
 from leadline.testing.wires import WIRES, Said, WireSpeech, wire_bytes
 
@@ -37,6 +46,9 @@ _MAKE = {
     "openai-responses": (OpenAiResponses, "openai-responses", "/responses", "authorization", "Bearer sk-1"),
 }
 every_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.api)
+CALLS = (("c1", "search", '{"q":"x"}'), ("c2", "read", "{}"))
+SCHEMA: Mapping[str, object] = {"type": "object", "properties": {"q": {"type": "string"}}}
+ANSWERED = Said(text="Nine fathoms.")
 SAID = Said(text="Nine fathoms.", calls=(("c1", "search", "{}"),), piece=4)
 
 
@@ -46,6 +58,8 @@ class Server:
 
     parts: Sequence[bytes]
     hang: bool = False
+    then: Sequence[Sequence[bytes]] = ()
+    """Answers to the second request and those behind it."""
     url: str = ""
     seen: list[tuple[str, Mapping[str, str], bytes]] = field(
         default_factory=list[tuple[str, Mapping[str, str], bytes]]
@@ -62,7 +76,7 @@ class Server:
             while len(body) < int(headers.get("content-length", "0")):
                 body += await stream.receive()
             self.seen.append((first.split(" ")[1], headers, body))
-            for part in self.parts:
+            for part in (self.parts, *self.then)[min(len(self.seen) - 1, len(self.then))]:
                 await stream.send(part)
             if self.hang:
                 await anyio.sleep_forever()
@@ -78,22 +92,28 @@ STREAM = http("200 OK", "text/event-stream; charset=utf-8")
 
 
 @asynccontextmanager
-async def served(
-    wire: WireSpeech, *parts: bytes, hang: bool = False, key: str | None = "sk-1", **settings: object
-) -> AsyncGenerator[tuple[Server, ProviderAdapter], None]:
-    make, profile, *_ = _MAKE[wire.api]
-    server, client = Server(parts, hang), HttpClient()
+async def listening(server: Server) -> AsyncGenerator[None, None]:
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     async with listener, anyio.create_task_group() as serving:
         port = listener.extra(anyio.abc.SocketAttribute.local_port)
         server.url = f"http://127.0.0.1:{port}"
         serving.start_soon(listener.serve, server.serve)
+        yield
+        serving.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def served(
+    wire: WireSpeech, *parts: bytes, hang: bool = False, key: str | None = "sk-1", **settings: object
+) -> AsyncGenerator[tuple[Server, ProviderAdapter], None]:
+    make, profile, *_ = _MAKE[wire.api]
+    server, client = Server(parts, hang), HttpClient()
+    async with listening(server):
         built = build_profile(profile, shipped_profiles(), {"base_url": server.url, **settings})
         try:
             yield server, make(Route("p", built, client, Clock(), lambda: key))
         finally:
             await client.aclose()
-            serving.cancel_scope.cancel()
 
 
 def request() -> LlmRequest:
@@ -285,3 +305,37 @@ async def test_a_providers_refusal_says_whether_to_wait_or_to_stop(
     assert failure.code == code
     asked = failure.retry_after_s if isinstance(failure, Wait) else failure.resets_in_s
     assert asked == wait_s
+
+
+@every_wire
+async def test_a_row_of_providers_chooses_the_wire_and_an_agent_works_over_it(
+    wire: WireSpeech, tmp_path: Path
+) -> None:
+    """A call, its result, and the provider's state sent back with it, from configuration to the log."""
+    called = Said(reasoning="hm", state="c2ln+/=", text="Looking.", calls=CALLS, piece=3)
+    server = Server(
+        [STREAM, wire_bytes(wire.events(called))], then=[[STREAM, wire_bytes(wire.events(ANSWERED))]]
+    )
+    async with listening(server):
+        profile = _MAKE[wire.api][1]
+        mine = {"profile": profile, "base_url": server.url, "api_key": "sk-1"}
+        config = {"default": "mine/m", "providers": {"mine": mine}}
+        async with agent_stack(tmp_path, models_plugin=(models_plugin, config)) as stack:
+
+            async def body(arguments: object, call: ToolInvocation) -> ToolOutput:
+                return ToolOutput({"depth": 9}, content="Nine.")
+
+            for name in ("search", "read"):
+                stack.tools.register(stack.ctx, Tool(name, f"{name}.", SCHEMA, body))
+            agent = await stack.agents.create(AgentSpec())
+            with anyio.fail_after(30):
+                agent.send("How deep?")
+                await agent.when_idle()
+            (end,) = [line.as_(TurnEnd) for line in agent.session.logged if line.type == TurnEnd.TYPE]
+            report = audit(agent.session, stack.ctx.get(Models))
+    assert end.reason == "completed", end
+    assert (report.ok, report.proved) == (True, 2)
+    first, second = (body for *_, body in server.seen)
+    assert second.startswith(first.removesuffix(b"]}"))
+    assert second.count(b"Nine.") == 2
+    assert (b"c2ln+/=" in second) == (wire.api != "openai-chat")

@@ -123,7 +123,8 @@ class ReplyDecoder:
         return self.fail(failure, incomplete=self.begun)
 
     def _taken(self, events: list[StreamEvent]) -> list[StreamEvent]:
-        self.begun = self.begun or any(not isinstance(event, UsageReport | Finish) for event in events)
+        if not self.begun:
+            self.begun = any(not isinstance(event, UsageReport | Finish) for event in events)
         return events
 
     def end(self, *, done: bool) -> list[StreamEvent]:
