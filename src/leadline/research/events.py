@@ -12,6 +12,7 @@ behind which it goes on.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
@@ -230,7 +231,9 @@ class Started(Event, frozen=True, kw_only=True):
     """Names of the folders and files that may be searched (names, not paths of this machine)."""
     method: str = "adaptive"
     model: str = ""
-    """`provider/name` of the model; what wrote the report."""
+    """`provider/name` of the model; what wrote the report, where `models` names no other writer."""
+    models: Mapping[str, str] = {}
+    """Roles that another model does, each with its `provider/name`."""
     checks_version: str = ""
     mode: Literal["direct", "delegated"] = "direct"
     call: str | None = None
@@ -239,6 +242,11 @@ class Started(Event, frozen=True, kw_only=True):
     """Id of the run whose evidence and sources this one uses again."""
     started_at: str = ""
     """ISO time in UTC."""
+
+    @property
+    def writer(self) -> str:
+        """`provider/name` of the model that writes the report."""
+        return self.models.get("writer", self.model)
 
 
 class RoleStarted(Event, frozen=True, kw_only=True):

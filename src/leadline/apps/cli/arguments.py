@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
+from leadline.apps.cli.model_arguments import MODEL_COMMANDS
 from leadline.apps.cli.parser import Command, add_patches, names, path, text
 from leadline.apps.cli.store_arguments import STORE_COMMANDS
 
@@ -186,12 +187,21 @@ COMMANDS = (
     ),
     Command("export", "Write a run that ended into a file.", _export, over_store=True),
     *STORE_COMMANDS,
+    *MODEL_COMMANDS,
     Command("config", "Print the composed plugins with the origin of each value.", _config),
     Command("doctor", "Say what works here and what is missing, one line each.", _doctor),
 )
 
 GROUPS = tuple(dict.fromkeys(command.name.split()[0] for command in COMMANDS if " " in command.name))
 """The first words of commands that have two."""
+
+_STORED = ("What is stored", "Everything that is stored: find it, go on from it, keep it, remove it.")
+_GROUP = {
+    "sessions": _STORED,
+    "runs": _STORED,
+    "models": ("Which models there are", "Models: see which there are, add them, try them, choose one."),
+}
+"""What a group is about: in the help of the program, and in its own."""
 
 
 def overview(group: str = "") -> str:
@@ -202,14 +212,14 @@ def overview(group: str = "") -> str:
         if group:
             told |= {command.name: command.says} if first == group else {}
         elif second:
-            told[first] = f"{told[first]}, {second}" if first in told else f"What is stored: {second}"
+            told[first] = f"{told[first]}, {second}" if first in told else f"{_GROUP[first][0]}: {second}"
         else:
             told[first] = command.says
     width = max(map(len, told))
     lines = [
         f"usage: leadline {group} COMMAND …" if group else "usage: leadline COMMAND …",
         "",
-        "Everything that is stored: find it, go on from it, keep it, remove it."
+        _GROUP[group][1]
         if group
         else "Deep research you can audit: a report in which every sentence can be checked.",
         "",

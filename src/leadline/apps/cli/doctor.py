@@ -16,8 +16,10 @@ from leadline.apps.cli.exits import Exit, Quit
 from leadline.apps.cli.running import booted
 from leadline.apps.cli.streams import document
 from leadline.apps.sdk.app import Leadline
+from leadline.capabilities.models.seam import ModelCatalogue
 from leadline.core.home import Home
 from leadline.core.llm.adapter import Models
+from leadline.core.llm.request import ModelRef
 from leadline.version import __version__
 
 _READERS = {
@@ -72,13 +74,54 @@ def _readers() -> Iterator[Finding]:
 async def _composition() -> list[Finding]:
     try:
         async with booted(Leadline()) as app:
-            models = app.ctx.get(Models)
-            return [
-                (True, f"default model {models.default}"),
-                (
-                    True,
-                    f"model providers {', '.join(models.providers)}; choose one with --model PROVIDER/NAME",
-                ),
-            ]
+            models, catalogue = app.ctx.get(Models), app.ctx.find(ModelCatalogue)
+            return [*_models(models, catalogue), *_keys(catalogue)]
     except Quit as refusal:
         return [(False, refusal.message)]
+
+
+def _models(models: Models, catalogue: ModelCatalogue | None) -> Iterator[Finding]:
+    """The default model and those of roles, each with what it lacks."""
+    wanted = {"default model": models.default}
+    wanted |= {f"model for the role {role}": ref for role, ref in models.roles.items()}
+    for what, ref in wanted.items():
+        lacks = _lacks(ref, models, catalogue)
+        yield lacks is None, f"{what} {ref}" + (f": {lacks}" if lacks else "")
+    if models.default.provider not in (catalogue.names if catalogue else ()):
+        yield (
+            True,
+            "no language model is the default: answers are extracted; to add one: "
+            "leadline models add PROVIDER/NAME --default",
+        )
+    yield True, f"model providers {', '.join(models.providers)}; choose one with --model PROVIDER/NAME"
+
+
+def _lacks(ref: ModelRef, models: Models, catalogue: ModelCatalogue | None) -> str | None:
+    """What a model needs and has not, with the next step."""
+    facts = catalogue.provider(ref.provider) if catalogue else None
+    if facts is None:
+        known = ref.provider in models.providers
+        return None if known else f"no provider is called {ref.provider}; see: leadline models list --all"
+    if not facts.base_url:
+        return f"its address is unknown; leadline models add {ref} --base-url URL"
+    if facts.key.problem:
+        return facts.key.problem
+    if facts.key.source == "missing":
+        names = " or ".join(facts.key_env)
+        return f"no key; leadline login {ref.provider}" + (f", or set {names}" if names else "")
+    return None
+
+
+def _keys(catalogue: ModelCatalogue | None) -> Iterator[Finding]:
+    """The keys that are there, by where they come from, and a store that cannot be used."""
+    facts = [one for name in catalogue.names if (one := catalogue.provider(name))] if catalogue else []
+    there = [
+        f"{one.name} ({one.key.variable or one.key.source})"
+        for one in facts
+        if one.key.source not in ("missing", "none")
+    ]
+    if there:
+        yield True, f"keys for {', '.join(there)}"
+    problems = dict.fromkeys(one.key.problem for one in facts if one.key.problem)
+    for problem in problems:
+        yield False, f"stored keys: {problem}"

@@ -301,6 +301,42 @@ def _config(given: Given) -> Exit:
     return run_config_show(given.profile, tuple(given.patch))
 
 
+def _models_list(given: Given) -> Exit:
+    from leadline.apps.cli.models import run_list
+
+    return run_list(given)
+
+
+def _models_test(given: Given) -> Exit:
+    from leadline.apps.cli.models import run_test
+
+    return run_test(given)
+
+
+def _models_add(given: Given) -> Exit:
+    from leadline.apps.cli.models_change import run_add
+
+    return run_add(given)
+
+
+def _models_remove(given: Given) -> Exit:
+    from leadline.apps.cli.models_change import run_remove
+
+    return run_remove(given)
+
+
+def _models_default(given: Given) -> Exit:
+    from leadline.apps.cli.models_change import run_default
+
+    return run_default(given)
+
+
+def _login(given: Given) -> Exit:
+    from leadline.apps.cli.login import run_login
+
+    return run_login(given)
+
+
 def _doctor(given: Given) -> Exit:
     from leadline.apps.cli.doctor import run_doctor
 
@@ -331,6 +367,12 @@ _WORK: Mapping[str, Callable[[Given], Exit]] = {
     "runs show": _runs_show,
     "runs export": _runs_export,
     "runs delete": _runs_delete,
+    "models list": _models_list,
+    "models test": _models_test,
+    "models add": _models_add,
+    "models remove": _models_remove,
+    "models default": _models_default,
+    "login": _login,
     "config": _config,
     "doctor": _doctor,
 }

@@ -65,6 +65,22 @@ class Given(Namespace):
     stale_index: float | None
     older_than: float
     interrupted: bool
+    model_id: str | None
+    provider: str
+    all_of_them: bool
+    discover: bool
+    like: str | None
+    key_env: str | None
+    context_window: int | None
+    max_output: int | None
+    no_tools: bool
+    as_default: bool
+    model_roles: list[str]
+    model_role: str | None
+    unset: bool
+    store: str | None
+    remove: bool
+    timeout: float | None
 
 
 def text(word: str) -> str:

@@ -18,9 +18,17 @@ from leadline.apps.cli.running import booted, run_stoppable
 from leadline.apps.cli.stopping import Stop
 from leadline.apps.cli.streams import document, say
 from leadline.apps.sdk.app import Leadline
+from leadline.core.home import Home
+from leadline.core.llm.adapter import Models
 from leadline.kernel.errors import LeadlineError
 from leadline.research.engine.run import ResearchRun
 from leadline.research.report.result import ResearchResult
+
+_FIRST = (
+    "no language model yet: the embedded one answers by extraction. "
+    "One that writes: leadline models add PROVIDER/NAME --default"
+)
+"""Said once, when there is no data directory yet."""
 
 Files: TypeAlias = Sequence[tuple[Path, Form]]
 """What was asked to be written."""
@@ -112,9 +120,12 @@ async def _research(command: ResearchCommand, files: Files, stop: Stop) -> Outco
         model=command.model,
         base_url=command.base_url,
     )
+    first = not Home.default().sessions.exists()
     async with booted(app):
         with open_progress() as progress:
             run = await _start(app, command, progress)
+            if first and app.ctx.get(Models).default.provider == "extractive":
+                say(_FIRST)
             return await see_through(app, run, progress, files, stop)
 
 

@@ -12,6 +12,7 @@ from leadline.core.home import Home
 from leadline.core.llm.request import ModelRef
 from leadline.kernel.errors import ConfigError, did_you_mean
 from leadline.kernel.loader.compose import Composition, Layer, compose
+from leadline.kernel.loader.document import Table
 from leadline.kernel.loader.patch import all_rows
 
 PROFILES: dict[str, tuple[str, ...]] = {
@@ -26,6 +27,9 @@ SHIPPED_LAYERS = ("base", "headless", "research")
 
 HOME_LAYER = "leadline.yml"
 """Rows and patches of the user's own, in the home directory; applied to every profile."""
+
+MODELS_LAYER = "models.yml"
+"""What `leadline models` wrote down, in the home directory; `leadline.yml` goes over it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,19 +49,23 @@ class Options:
     """What the tool `deep_research` may search."""
 
 
-def composed(options: Options) -> Composition:
-    """The composition that the options ask for.
+def composed(options: Options, added: Layer | None = None) -> Composition:
+    """The composition that the options ask for; `added` takes the place of what `leadline models` wrote down.
 
     Raises:
         ConfigError: an unknown profile, an unreadable file, or a layer that cannot be used; with file and line.
         BadModelRef: the model is not of the form provider/name.
     """
     composition = compose(_profile(options.profile))
-    own = (options.home or Home.default().path) / HOME_LAYER
-    if _is_file(own):
-        composition = _with_own(composition, Layer.read(own))
-    layers = [Layer.read(path) for path in options.patches]
-    return compose([*layers, *_option_layers(options)], composition)
+    home = options.home or Home.default().path
+    if added is not None:
+        composition = _with_own(composition, added)
+    elif _is_file(home / MODELS_LAYER):
+        composition = _with_own(composition, Layer.read(home / MODELS_LAYER))
+    if _is_file(home / HOME_LAYER):
+        composition = _with_own(composition, Layer.read(home / HOME_LAYER))
+    composition = compose([Layer.read(path) for path in options.patches], composition)
+    return compose(_option_layers(options, composition), composition)
 
 
 def _with_own(composition: Composition, layer: Layer) -> Composition:
@@ -94,11 +102,20 @@ def _shipped(*names: str) -> list[Layer]:
     ]
 
 
-def _option_layers(options: Options) -> list[Layer]:
+def _routed_roles(composition: Composition) -> list[str]:
+    """The roles to which the composition gives a model of their own."""
+    row = next((row for row in all_rows(composition.rows) if row.id == "models"), None)
+    roles = row.config.content.get("roles") if row is not None else None
+    return list(roles.content) if isinstance(roles, Table) else []
+
+
+def _option_layers(options: Options, composition: Composition) -> list[Layer]:
     """Options as patches, so that `config show` tells where their values come from."""
     patches: list[dict[str, object]] = []
     if options.model is not None:
         models: dict[str, object] = {"default": options.model}
+        if routed := _routed_roles(composition):
+            models["roles"] = dict.fromkeys(routed)  # a model that was named is asked for everything
         if options.base_url is not None:
             provider = ModelRef.parse(options.model).provider
             models["providers"] = {provider: {"base_url": options.base_url}}

@@ -121,6 +121,10 @@ class Models(Service, key="models"):
             )
         return self._default
 
+    def is_default(self, model: ModelRef) -> bool:
+        """Whether `model` is the default."""
+        return model == self._default
+
     @property
     def roles(self) -> Mapping[ModelRole, ModelRef]:
         """The roles that have a model of their own."""

@@ -10,6 +10,7 @@ import anyio
 from leadline.core.agent.agent import Agent
 from leadline.core.agent.spec import TurnBudget
 from leadline.core.llm.jsonvalue import JsonValue
+from leadline.core.llm.request import ModelRef
 from leadline.core.session.errors import (
     SessionLocked,
     SessionNotFound,
@@ -54,14 +55,16 @@ class Children:
         shelf: SourceShelf,
         source_tools: Callable[[str], tuple[Tool, ...]],
         config: EngineConfig,
+        models: Mapping[str, ModelRef],
     ) -> None:
-        """`source_tools` makes the tools of one attempt, whose name it is given."""
+        """`source_tools` makes the tools of one attempt, whose name it is given; `models` are those of single roles."""
         self._subagents = subagents
         self._store = store
         self._coordinator = coordinator
         self._shelf = shelf
         self._source_tools = source_tools
         self._config = config
+        self._models = models
         self._log = RoleLog.of(shelf.record.facts)
         self._live: set[SubagentRun] = set()
         self._first = anyio.Event()
@@ -225,6 +228,7 @@ class Children:
             check=call.check,
             tools=(),
             own_tools=self._unit_tools(call, attempt, before),
+            model=self._models.get(call.role),
             purpose=call.purpose,
             label=call.label,
             budget=TurnBudget(max_steps=self._config.max_steps),

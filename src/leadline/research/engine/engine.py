@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -48,6 +48,7 @@ from leadline.research.evidence.record import RunRecord
 from leadline.research.evidence.shelf import SourceShelf
 from leadline.research.methods.seam import Method, Methods
 from leadline.research.request import RequestRefused, ResearchRequest
+from leadline.research.roles.prompts import MODEL_ROLE
 from leadline.research.verify.judge import CHECKS_VERSION
 from leadline.research.verify.registry import Checks
 
@@ -73,6 +74,9 @@ class Execution:
     """What the delimiters of fences are derived from; None: the id of the run, which is random."""
     of: str | None = None
     """Id of the run whose evidence and sources are used again."""
+    models: Mapping[str, str] | None = None
+    """Roles that another model does, each with its `provider/name`; None: as configured, where the request names
+    no model."""
 
 
 class ResearchEngine(Service, key="research"):
@@ -109,7 +113,8 @@ class ResearchEngine(Service, key="research"):
             coordinator = await self._ctx.get(Agents).create(_coordinator(request, model, execution.parent))
             unwind.push_async_callback(_shielded, coordinator.dispose)
             listing = await to_thread.run_sync(store_listing, self._ctx.get(Blobs), corpus)
-            record = self._begun(request, method, corpus, coordinator, model, execution, listing)
+            models = self._routed(request, execution)
+            record = self._begun(request, method, corpus, coordinator, model, models, execution, listing)
             run = self._assemble(request, method, corpus, coordinator, record, execution)
             self._list_unreadable(corpus, run.shelf)
             self._note_partial(corpus, run.shelf)
@@ -207,6 +212,16 @@ class ResearchEngine(Service, key="research"):
             raise refused
         return corpus
 
+    def _routed(self, request: ResearchRequest, execution: Execution) -> Mapping[str, str]:
+        """The roles that a model of their own does. A model that the request names does all of them."""
+        if execution.models is not None:
+            return execution.models
+        models, parent = self._ctx.get(Models), execution.parent
+        if request.model is not None or (parent is not None and not models.is_default(parent.model)):
+            return {}
+        named = {role: models.for_role(wanted) for role, wanted in MODEL_ROLE.items()}
+        return {role: str(models.resolve(ref)[1]) for role, ref in named.items() if ref is not None}
+
     def _begun(
         self,
         request: ResearchRequest,
@@ -214,6 +229,7 @@ class ResearchEngine(Service, key="research"):
         corpus: Corpus,
         coordinator: Agent,
         model: ModelRef,
+        models: Mapping[str, str],
         execution: Execution,
         listing: str,
     ) -> RunRecord:
@@ -235,6 +251,7 @@ class ResearchEngine(Service, key="research"):
                 roots=corpus.roots,
                 method=method.name,
                 model=str(model),
+                models=models,
                 checks_version=CHECKS_VERSION,
                 mode="delegated" if execution.parent is not None else "direct",
                 call=execution.call.call_id if execution.call is not None else None,
@@ -261,8 +278,10 @@ class ResearchEngine(Service, key="research"):
         def source_tools(attempt: str) -> tuple[Tool, ...]:
             return corpus_tools(corpus, lambda call: derived_token(secret, attempt, call.call_id))
 
+        started = record.ledger.started
+        routed = {role: ModelRef.parse(name) for role, name in started.models.items()} if started else {}
         children = Children(
-            ctx.get(Subagents), ctx.get(SessionStore), coordinator, shelf, source_tools, self._config
+            ctx.get(Subagents), ctx.get(SessionStore), coordinator, shelf, source_tools, self._config, routed
         )
         spent = record.ledger.resumed[-1].spent_s if record.ledger.resumed else 0.0
         began = clock.monotonic() - spent

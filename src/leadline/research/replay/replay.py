@@ -233,6 +233,7 @@ async def replay_run(
         corpus=RecordedCorpus(recorded.sources, recorded.texts, _restoring(ctx, recorded.texts)),
         seed=None if what_if.differs else recorded.recording.id,
         of=recorded.recording.id if what_if.differs else None,
+        models=recorded.started.models if what_if.model is None else {},
     )
     run = await ctx.get(ResearchEngine).start(recorded.request(what_if), execution)
     if started is not None:

@@ -190,7 +190,7 @@ def _written_by(ledger: Ledger) -> str | None:
         return None
     if ledger.quotes and ledger.draft == evidence_list(ledger):
         return "record"
-    return "extraction" if ledger.started.model.startswith(EXTRACTIVE) else "model"
+    return "extraction" if ledger.started.writer.startswith(EXTRACTIVE) else "model"
 
 
 def _metadata(ledger: Ledger, extra: Metadata, ended_at: str) -> dict[str, str | int | bool | None]:
@@ -201,7 +201,7 @@ def _metadata(ledger: Ledger, extra: Metadata, ended_at: str) -> dict[str, str |
         "breadth": ledger.request.breadth,
         "language": ledger.request.language,
         "method": started.method if started else "",
-        "model": started.model if started else "",
+        "model": started.writer if started else "",
         "checks_version": started.checks_version if started else "",
         "mode": started.mode if started else "direct",
         "started_at": started.started_at if started else "",

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
+from leadline.core.llm.adapter import ModelRole
 from leadline.core.tools.fence import fence
 from leadline.core.tools.spec import description_from
 from leadline.research.roles.purposes import PlanningData, SynthesisData, UnitData
 
 Role = Literal["planner", "researcher", "writer"]
+
+MODEL_ROLE: Mapping[Role, ModelRole] = {"planner": "strong", "researcher": "standard", "writer": "strong"}
+"""What each role wants of a model; configuration says which model that is."""
 
 
 def persona(role: Role) -> str:

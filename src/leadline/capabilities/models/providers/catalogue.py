@@ -230,7 +230,7 @@ class Catalogue(ModelCatalogue):
                 f"{base_url.rstrip('/')}/models", {"Accept": "application/json"}, timeout_s=timeout_s
             )
             if isinstance(reply, Wait):
-                return Found(provider=name, base_url=base_url, problem=reply.message)
+                return Found(provider=name, base_url=base_url, problem="nothing answers there")
             try:
                 body = await reply.read_all(timeout_s, _ANSWER_LIMIT)
             finally:

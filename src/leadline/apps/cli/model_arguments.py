@@ -1,0 +1,112 @@
+"""The options of `leadline models …` and `leadline login`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError
+
+from leadline.apps.cli.parser import Command, add_patches
+
+ROLES = ("fast", "standard", "strong", "review")
+
+
+def _list(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--all", dest="all_of_them", action="store_true", help="also models whose provider has no key yet")
+    add("--discover", action="store_true", help="also ask the usual ports of this machine for model servers")
+    add("--json", dest="as_json", action="store_true", help="print one JSON array")
+    add_patches(parser)
+
+
+def _test(parser: ArgumentParser) -> None:
+    _model(parser, "default: the default model")
+    add = parser.add_argument
+    add("--base-url", metavar="URL", help="address of an OpenAI-compatible server for the model")
+    add("--timeout", type=_seconds, metavar="SECONDS", help="wait so long at most; default: 60")
+    add("--json", dest="as_json", action="store_true", help="print one JSON object")
+    add_patches(parser)
+
+
+def _add(parser: ArgumentParser) -> None:
+    parser.add_argument("model_id", metavar="PROVIDER/NAME", help="what it is called from now on")
+    add = parser.add_argument
+    add("--base-url", metavar="URL", help="where the provider is reached")
+    add("--like", metavar="PROFILE", help="kind of the provider, where its name does not say it")
+    add("--key-env", metavar="NAME", help="environment variable that holds the key")
+    add("--context-window", type=_whole, metavar="N", help="tokens that fit its window")
+    add("--max-output", type=_whole, metavar="N", help="most tokens of one answer")
+    add("--no-tools", action="store_true", help="it cannot call tools")
+    add("--default", dest="as_default", action="store_true", help="make it the default model")
+    _role(parser, "use it for this role; repeatable", many=True)
+    add("--json", dest="as_json", action="store_true", help="print one JSON object")
+
+
+def _remove(parser: ArgumentParser) -> None:
+    parser.add_argument("model_id", metavar="PROVIDER[/NAME]", help="a model, or a provider with all of it")
+    parser.add_argument("--json", dest="as_json", action="store_true", help="print one JSON object")
+
+
+def _default(parser: ArgumentParser) -> None:
+    _model(parser, "without it, tell what is set")
+    _role(parser, "for this role instead of for everything", many=False)
+    parser.add_argument("--unset", action="store_true", help="go back to what it is without you")
+    parser.add_argument("--json", dest="as_json", action="store_true", help="print one JSON object")
+
+
+def _login(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "provider", metavar="PROVIDER", help="whose key it is; see: leadline models list --all"
+    )
+    add = parser.add_argument
+    add(
+        "--store",
+        choices=("keyring", "file"),
+        metavar="PLACE",
+        help="keyring or file; default: keyring if there is one",
+    )
+    add("--remove", action="store_true", help="forget the key")
+    add("--json", dest="as_json", action="store_true", help="print one JSON object")
+    add_patches(parser)
+
+
+def _model(parser: ArgumentParser, says: str) -> None:
+    parser.add_argument("model_id", nargs="?", metavar="PROVIDER/NAME", help=says)
+
+
+def _role(parser: ArgumentParser, says: str, *, many: bool) -> None:
+    parser.add_argument(
+        "--role",
+        action="append" if many else "store",
+        default=[] if many else None,
+        choices=ROLES,
+        dest="model_roles" if many else "model_role",
+        metavar="ROLE",
+        help=f"{says}: {', '.join(ROLES)}",
+    )
+
+
+def _whole(word: str) -> int:
+    if not (word.isascii() and word.isdigit() and 0 < len(word) < 10 and int(word)):
+        raise ArgumentTypeError(f"{word!r} is no number of tokens; write for example 8192")
+    return int(word)
+
+
+def _seconds(word: str) -> float:
+    try:
+        number = float(word)
+    except ValueError:
+        number = 0.0
+    if not 0 < number <= 86_400:
+        raise ArgumentTypeError(f"{word!r} is no number of seconds; write for example 60")
+    return number
+
+
+MODEL_COMMANDS = (
+    Command("models list", "List the models that can be used, and what is missing for others.", _list),
+    Command("models test", "Ask a model for one answer and one tool call, and say how it went.", _test),
+    Command(
+        "models add", "Add a model, its provider if need be, and check that it can be configured so.", _add
+    ),
+    Command("models remove", "Remove a model or a provider that was added.", _remove),
+    Command("models default", "Say which model is used, for everything or for a role.", _default),
+    Command("login", "Store the key of a provider, from a prompt or from stdin.", _login),
+)

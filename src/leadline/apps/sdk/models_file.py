@@ -1,0 +1,121 @@
+"""What `leadline models` writes down: one layer in the home directory, checked before it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from leadline.apps.sdk.composition import MODELS_LAYER, Options, composed
+from leadline.capabilities.models.keys import write_private
+from leadline.core.home import Home
+from leadline.kernel.errors import ConfigError, LeadlineError
+from leadline.kernel.loader.compose import Composition, Layer
+from leadline.kernel.loader.discover import import_plugin
+from leadline.kernel.loader.document import Table
+from leadline.kernel.loader.interpolate import environment, plain
+from leadline.kernel.loader.patch import all_rows
+
+LAST_GOOD = "models.last-good.yml"
+_HEAD = "# Written by `leadline models`; what leadline.yml says goes over it.\n"
+
+
+class ModelsFileError(LeadlineError):
+    """The file with the added models cannot be read or written; names it and the next step."""
+
+
+@dataclass(frozen=True)
+class ModelsFile:
+    """The file of one home directory."""
+
+    home: Path
+
+    @classmethod
+    def of(cls, home: Path | None = None) -> ModelsFile:
+        """That of `home`, else of the home directory that the environment names."""
+        return cls(home or Home.default().path)
+
+    @property
+    def path(self) -> Path:
+        """Where it is, or would be."""
+        return self.home / MODELS_LAYER
+
+    def read(self) -> dict[str, object]:
+        """The configuration of the row `models` that it holds; empty where there is no file.
+
+        Raises:
+            ModelsFileError: it cannot be read, or is not as `leadline models` writes it.
+        """
+        import yaml
+
+        try:
+            raw: object = yaml.safe_load(self.path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, UnicodeDecodeError) as error:
+            raise ModelsFileError(f"cannot read {self.path}: {error}") from None
+        except yaml.YAMLError:
+            raise self._damaged() from None
+        items = cast("list[object]", raw) if isinstance(raw, list) else []
+        row = cast("dict[str, object]", items[0]) if len(items) == 1 and isinstance(items[0], dict) else {}
+        merged = row.get("merge")
+        if row.get("id") != "models" or not isinstance(merged, dict):
+            raise self._damaged()
+        return cast("dict[str, object]", merged)
+
+    def _damaged(self) -> ModelsFileError:
+        last = self.home / LAST_GOOD
+        step = f"copy {last} over it" if last.exists() else "remove it and add the models again"
+        return ModelsFileError(f"{self.path} is not as `leadline models` wrote it; {step}")
+
+    def write(self, config: Mapping[str, object]) -> Composition:
+        """Put `config` in the place of what is there, if it can be used; what was there is kept beside it.
+
+        Returns:
+            what is composed now.
+
+        Raises:
+            ConfigError: it cannot be used; nothing was written.
+            ModelsFileError: it cannot be written; what was there is there still.
+        """
+        import yaml
+
+        layer = [{"id": "models", "merge": dict(config)}]
+        text = _HEAD + str(yaml.safe_dump(layer, sort_keys=False, allow_unicode=True))  # pyright: ignore[reportUnknownMemberType] - as the stubs have it
+        composition = checked(Layer(str(self.path), text), self.home)
+        try:
+            Home(self.home).make()
+            before = None
+            with suppress(FileNotFoundError):
+                before = self.path.read_text(encoding="utf-8")
+            if before is not None:
+                write_private(self.home / LAST_GOOD, before)
+            write_private(self.path, text)
+        except OSError as error:
+            raise ModelsFileError(f"cannot write {self.path}: {error.strerror or error}") from None
+        return composition
+
+
+def checked(layer: Layer, home: Path) -> Composition:
+    """What is composed with `layer` as the file; its row `models` is one that its plugin takes.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    composition = composed(Options(profile="headless", home=home), layer)
+    row = next((row for row in all_rows(composition.rows) if row.id == "models"), None)
+    if row is None or row.disabled:
+        raise ConfigError("the composition has no row `models`; see: leadline config show")
+    import_plugin(row.plugin).bind(plain(row.config, environment(), lambda ref: ref))
+    return composition
+
+
+def in_force(composition: Composition) -> Mapping[str, object]:
+    """The configuration of the row `models`, all layers together."""
+    row = next(row for row in all_rows(composition.rows) if row.id == "models")
+    wanted = Table(
+        {key: node for key, node in row.config.content.items() if key in ("default", "roles")}, row.origin
+    )
+    return cast("Mapping[str, object]", plain(wanted, environment(), lambda ref: ref))
