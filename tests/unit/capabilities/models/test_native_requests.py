@@ -269,6 +269,19 @@ def test_the_signature_of_a_text_stays_on_that_text() -> None:
     ]
 
 
+def test_calls_of_another_model_get_the_filler_that_gemini_takes_for_a_signature() -> None:
+    filler = "skip_thought_signature_validator"
+    body = written("gemini", reasoning_replay="filler", reasoning_filler=filler)
+    contents = cast("list[Mapping[str, object]]", body["contents"])
+    parts = cast("list[Mapping[str, object]]", contents[1]["parts"])
+    assert [part.get("thoughtSignature") for part in parts] == [None, filler, None]
+    own = (ASK, said_by(next(wire for wire in WIRES if wire.api == "gemini"), THOUGHT))
+    results = (ToolMessage("t1", "c1", "search", "nine"),)
+    kept = body_of("gemini", (*own, *results), reasoning_replay="filler", reasoning_filler=filler)
+    assert BLOCKS["gemini"] in kept
+    assert filler.encode() not in kept
+
+
 @pytest.mark.parametrize(
     ("api", "place", "words"),
     [
@@ -435,3 +448,19 @@ def test_the_form_of_an_answer_is_said_as_the_profile_allows(wire: WireSpeech) -
     as_tool = body_of(wire.api, config=SHAPED, structured_output="tool")
     offered = (*TOOLS, ToolSchema("plan", "The plan.", SCHEMA))
     assert as_tool == body_of(wire.api, config=forced, tools=offered)
+
+
+def test_settings_that_the_docs_name_for_single_models_do_what_they_say() -> None:
+    high = CallConfig(ModelRef("p", "m"), effort="high")
+    thinking = {"type": "enabled", "budget_tokens": 16384}
+    aliases = dict.fromkeys(("low", "medium", "high", "max"), "budget")
+    body = written(
+        "anthropic-messages",
+        config=high,
+        efforts={"budget": {"thinking": thinking}},
+        effort_aliases=aliases,
+        max_tokens_default=32000,
+    )
+    assert (body["thinking"], body["max_tokens"], "output_config" in body) == (thinking, 32000, False)
+    plain = written("openai-responses", extra_body={"store": False, "include": []})
+    assert (plain["store"], plain["include"]) == (False, [])

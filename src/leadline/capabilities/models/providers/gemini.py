@@ -42,6 +42,8 @@ class GeminiEncoder:
 
     head: bytes
     producer: str | None
+    filler: str | None = None
+    """Stands for the signature of a call that has none, as that of another model's."""
     close: bytes = b"]}"
 
     def encode(self, message: Message) -> bytes:
@@ -71,6 +73,8 @@ class GeminiEncoder:
         parts: list[Mapping[str, object]] = []
         signed: Mapping[str, object] = {}
         """The state that belongs to the part that comes next."""
+        missing: Mapping[str, object] = {"thoughtSignature": self.filler} if self.filler else {}
+        """What stands in for the signature of the first call; the others have none of their own."""
         for part in message.content:
             if isinstance(part, Reasoning):
                 state = state_of(part, self.producer)
@@ -83,8 +87,8 @@ class GeminiEncoder:
                     parts.append({"text": part.text, **mark})
             else:
                 call = {"id": part.id, "name": safe_id(part.name), "args": object_of(part.arguments)}
-                parts.append({"functionCall": call, **_mark(signed, "functionCall")})
-                signed = {}
+                parts.append({"functionCall": call, **(_mark(signed, "functionCall") or missing)})
+                signed = missing = {}
         return encode_text({"role": "model", "parts": parts})
 
 
@@ -132,7 +136,8 @@ def _encoder(request: LlmRequest, profile: Profile, info: ModelInfo) -> GeminiEn
         body["systemInstruction"] = {"parts": [{"text": request.system}]}
     written = encode_text(body)[:-1]
     head = written + (b',"contents":[' if body else b'"contents":[')
-    return GeminiEncoder(head, producer_of(config, profile))
+    filler = profile.reasoning_filler if profile.reasoning_replay == "filler" else None
+    return GeminiEncoder(head, producer_of(config, profile), filler)
 
 
 def _tool(tool: ToolSchema) -> Mapping[str, object]:
