@@ -172,6 +172,7 @@ def test_usage_early_late_or_missing(wire: WireSpeech, usage: Literal["late", "e
 
 
 @every_wire
+@pytest.mark.case("M43")
 def test_a_reply_that_hit_the_ceiling_runs_no_calls_and_keeps_its_usage(wire: WireSpeech) -> None:
     said = Said(text="Look", calls=CALLS, end="length")
     for done in (completed(wire, [wire_bytes(wire.events(said))]), whole(wire, said)):
@@ -248,3 +249,37 @@ def test_text_and_calls_keep_their_order() -> None:
     for wire in WIRES:
         done = completed(wire, [wire_bytes(wire.events(Said(text="a", calls=CALLS)))])
         assert [type(part) for part in done.content] == [Text, ToolCall, ToolCall]
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        ("response.output_text.delta", "response.function_call_arguments.delta"),
+        ("response.output_item.done",),
+        ("response.output_item.added",),
+        ("response.output_item.added", "response.output_item.done", "response.output_text.delta"),
+    ],
+)
+def test_what_a_gateway_leaves_out_of_responses_is_taken_once_from_what_it_repeats(
+    lost: tuple[str, ...],
+) -> None:
+    wire = next(wire for wire in WIRES if wire.api == "openai-responses")
+    said = Said(text="Looking.", calls=CALLS, piece=3)
+    kept = [event for event in wire.events(said) if event.name not in lost]
+    done = completed(wire, [wire_bytes(kept)])
+    assert (done.text, expected_calls(said)) == (
+        "Looking.",
+        [(call.id, call.name, json.loads(call.arguments)) for call in done.tool_calls],
+    )
+
+
+def test_items_of_responses_without_a_place_are_not_taken_twice() -> None:
+    wire = next(wire for wire in WIRES if wire.api == "openai-responses")
+    bare = [
+        Event(
+            json.dumps({key: value for key, value in json.loads(event.data).items() if key != "output_index"})
+        )
+        for event in wire.events(Said(text="Looking.", calls=CALLS[:1]))
+    ]
+    done = completed(wire, [wire_bytes(bare)])
+    assert (done.text, [call.id for call in done.tool_calls]) == ("Looking.", ["c1"])

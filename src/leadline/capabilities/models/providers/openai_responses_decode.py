@@ -124,8 +124,9 @@ class ResponsesDecoder(ReplyDecoder):
         if error := response.get("error"):
             return self.fail(event_failure(self.profile, error))
         events: list[StreamEvent] = []
+        placed = None not in self._closed and None not in self._written
         for index, item in enumerate(map(as_object, as_list(response.get("output")))):
-            if index not in self._closed:
+            if placed and index not in self._closed:
                 events += self._item(index, item, raw[index] if index < len(raw) else "")
         status = as_text(response.get("status"))
         if status == "failed":
