@@ -98,6 +98,7 @@ def test_an_added_model_is_the_default_of_every_command_and_can_be_removed(
 def test_what_cannot_be_used_is_refused_and_nothing_is_written(command: Command, home: Path) -> None:
     for words in (
         ["plain"],
+        ["nobody/m"],
         ["work/m", "--like", "nope"],
         ["work/m", "--base-url", "ftp://host"],
         ["work/m", "--base-url", "http://user:pass@host/v1"],
@@ -225,6 +226,15 @@ def test_keys_that_others_could_read_are_not_used_and_doctor_says_so(command: Co
     assert line.startswith("missing")
     assert "chmod 600" in line
     assert command("agent", "Hi").code == 1
+
+
+def test_a_server_that_wants_no_key_is_usable_whatever_the_store_of_keys_is_like(
+    command: Command, home: Path
+) -> None:
+    home.mkdir()
+    (home / "credentials.json").write_text("{")
+    command("models", "add", "ollama/m")
+    assert listed(command)["ollama/m"]["usable"]
 
 
 def test_a_damaged_store_of_keys_is_told_without_its_content(home: Path) -> None:

@@ -104,9 +104,9 @@ def _lacks(ref: ModelRef, models: Models, catalogue: ModelCatalogue | None) -> s
         return None if known else f"no provider is called {ref.provider}; see: leadline models list --all"
     if not facts.base_url:
         return f"its address is unknown; leadline models add {ref} --base-url URL"
-    if facts.key.problem:
-        return facts.key.problem
     if facts.key.source == "missing":
+        if facts.key.problem:
+            return facts.key.problem
         names = " or ".join(facts.key_env)
         return f"no key; leadline login {ref.provider}" + (f", or set {names}" if names else "")
     return None

@@ -29,6 +29,8 @@ def run_add(given: Given) -> Exit:
         ref = ModelRef.parse(given.model_id or "")
         file = ModelsFile.of()
         config = file.read()
+        if given.like is None and given.base_url is None:
+            _check_provider(ref.provider)  # else it would be a server at an address that nobody named
         provider = _table(_table(config, "providers"), ref.provider)
         facts: Table = {}
         for key, value in (("context_window", given.context_window), ("max_output", given.max_output)):

@@ -93,7 +93,8 @@ def _setup(name: str, config: ProviderConfig) -> Setup:
         told = {
             key: value for key, value in facts.model_dump(exclude={"settings"}).items() if value is not None
         }
-        models[model] = {"origin": "configuration", **facts.settings, **told}
+        origin = {"origin": "configuration"} if told or facts.settings else {}
+        models[model] = {**origin, **facts.settings, **told}
     return Setup(
         name=name,
         profile=config.profile,

@@ -31,7 +31,8 @@ class KeyState:
 
     @property
     def usable(self) -> bool:
-        return self.source != "missing" and self.problem is None
+        """Whether a call can be made with it, or without one."""
+        return self.source != "missing"
 
 
 @dataclass(frozen=True, kw_only=True)
