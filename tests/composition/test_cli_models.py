@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from anyio.from_thread import start_blocking_portal
 from leadline.capabilities.models.providers.catalogue import SHIPPED
 from leadline.testing.provider_server.behaviours import Behaviour, CallSpec
 from leadline.testing.provider_server.server import ProviderServer, Received
-from tests.composition.cli import Command, Ended, program, provider
+from tests.composition.cli import PROGRAM, Command, Ended, program, provider
 from tests.composition.conftest import FakeResearcher
 
 SECRET = "sk-very-secret-0123456789"
@@ -202,6 +204,29 @@ def test_a_stored_key_is_sent_and_a_variable_goes_before_it(home: Path) -> None:
     assert b"from-env" not in logs
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+def test_at_a_terminal_the_key_is_asked_for_and_not_echoed(home: Path) -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [PROGRAM, "login", "openai"], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        while b"Key of openai: " not in shown:
+            shown += os.read(ours, 1024)
+        os.write(ours, f"{SECRET}\n".encode())
+        with contextlib.suppress(OSError):
+            while part := os.read(ours, 1024):
+                shown += part
+        assert process.wait() == 0
+    os.close(ours)
+    assert b"is stored in" in shown
+    assert SECRET.encode() not in shown
+    assert SECRET in (home / "credentials.json").read_text()
+
+
 @pytest.mark.parametrize("key", ["", "   ", "two words", "schlüssel"])
 def test_what_is_no_key_is_not_stored(home: Path, key: str) -> None:
     ended = login("openai", key=key)
@@ -369,13 +394,6 @@ class _Models:
         )
         await writer.drain()
         writer.close()
-
-
-def _models_asked(command: Command, session: str) -> set[str]:
-    rows = command("sessions", "list", "--children", "--json", "--limit", "50").json
-    return {
-        model for row in rows if row["id"].startswith(session) or row["parent"] for model in row["models"]
-    }
 
 
 def test_each_role_is_asked_of_its_model_and_a_named_model_goes_before_all(

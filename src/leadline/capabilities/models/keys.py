@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -188,6 +187,8 @@ def write_private(path: Path, text: str) -> None:
     Raises:
         OSError: it cannot be written; what was there is there still.
     """
+    import tempfile  # noqa: PLC0415  needed only where something is written
+
     # mkstemp makes it with mode 0600, so that there is no moment in which others could open it.
     number, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     made = Path(name)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -195,3 +197,9 @@ def test_a_refusal_is_understood_in_the_words_of_the_provider(
     failure = http_failure(profile(name), status, {}, json.dumps({"error": error}).encode(), 0.0)
     assert failure.code == code
     assert isinstance(failure, Wait) == (code == "RATE_LIMIT")
+
+
+def test_the_page_on_models_explains_every_field_of_a_profile() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "models.md").read_text(encoding="utf-8")
+    explained = dict(re.findall(r"^\| `([a-z_]+)` \| (.+) \|$", page.partition("| Field | |")[2], re.M))
+    assert [*explained] == [*Profile.model_fields]

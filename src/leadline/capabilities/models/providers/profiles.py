@@ -109,7 +109,7 @@ class Profile(Section):
     key_scheme: str = "Bearer"
     """Word before the key in that header; may be empty."""
     headers: Mapping[str, str] = {}
-    """Headers that go with every request; no secrets, as they are shown."""
+    """Headers that go with every request; a key does not belong here."""
     discover: bool = False
     """Whether it is a server on one's own machine, which `models list --discover` looks for at ``base_url``."""
     streaming: bool = True
