@@ -7,11 +7,17 @@ from collections.abc import Iterable
 
 from leadline.core.patterns import lazy_pattern
 
-UNSPACED = "\u3005\u3007\u3041-\u3096\u30a1-\u30fa\u30fc-\u30fe\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\uac00-\ud7a3\U00020000-\U0003ffff"
+UNSPACED = "\u1100-\u11ff\u3005\u3007\u3041-\u3096\u30a1-\u30fa\u30fc-\u30fe\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\uac00-\ud7a3\U00020000-\U0003ffff"
 """Letters of such scripts, as the inside of a character class."""
+
+SPACED = rf"[^\W{UNSPACED}]"
+"""A letter, number or underscore of a script with spaces between words: `\\w` of a pattern that looks for such a word."""
 
 RUN = lazy_pattern(f"[{UNSPACED}]+")
 """Such letters without anything between them."""
+
+_SEAM = "\x03"
+"""Stands around letters of such scripts, so that a number or a name in the midst of them is a word."""
 
 
 def pairs(text: str) -> str:
@@ -22,6 +28,21 @@ def pairs(text: str) -> str:
 def asked_pairs(run: str) -> list[str]:
     """The words of `pairs` that a text has when it has `run`; a single letter begins one of them."""
     return [run] if len(run) == 1 else [run[index : index + 2] for index in range(len(run) - 1)]
+
+
+def apart(text: str) -> str:
+    """`text` for a full-text index: with seams around the runs, so that what is glued to them is a word of its own.
+
+    What looks like a seam before becomes a space.
+    """
+    if text.isascii():
+        return text.replace(_SEAM, " ")
+    return RUN.sub(rf"{_SEAM}\g<0>{_SEAM}", text.replace(_SEAM, " "))
+
+
+def together(text: str) -> str:
+    """What `apart` was given, code point for code point."""
+    return text.replace(_SEAM, "")
 
 
 def _of(run: str) -> Iterable[str]:

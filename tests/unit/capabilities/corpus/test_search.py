@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -225,3 +227,60 @@ def test_any_text_parses_into_quoted_terms_or_nothing(text):
 @given(st.text(max_size=200))
 def test_folding_keeps_offsets(text):
     assert len(fold(text)) == len(text)
+
+
+GLUED = {
+    "zh.md": "学习Python课程的费用是每人500元。型号VLX-500的重量为1,250克。",
+    "ja.md": "一泊15,000円（税込）です。Kubernetesクラスタは2024年に導入した。",
+    "ko.md": "요금은 12,000원이며 Redis서버를 씁니다.",
+    "other.md": "Cythonic 5000 115,000 112,000 Kubernetesque",
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "location", "shown"),
+    [
+        ("python", "zh.md", "Python"),
+        ("How much are Pythons?", "zh.md", "Python"),
+        ("500", "zh.md", "500"),
+        ("1,250", "zh.md", "1,250"),
+        ("VLX-500", "zh.md", "VLX"),
+        ("15,000", "ja.md", "15,000"),
+        ("kubernetes", "ja.md", "Kubernetes"),
+        ("2024", "ja.md", "2024"),
+        ("12,000", "ko.md", "12,000"),
+        ("redis", "ko.md", "Redis"),
+    ],
+)
+async def test_what_is_glued_to_letters_without_spaces_is_a_word(desk, folder, write, query, location, shown):
+    write(folder, GLUED)
+    corpus = await desk.open(folder)
+    assert found(corpus, query) == [location]
+    query_of = parse(query)
+    assert query_of
+    text = GLUED[location]
+    places = {text[start:end] for start, end, _ in query_of.found_in(fold(text))}
+    assert shown in places
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+async def test_what_is_shown_of_letters_without_spaces_is_the_text_at_its_place(desk, folder, write, form):
+    filler = unicodedata.normalize(form, "関係のない文がここに続いています、ガイド1件。 이 문장은 관계없다. ")
+    said = unicodedata.normalize(form, "파이썬Python수업は一人500円です。\x03")
+    text = f"# 料金A表{filler}\n\n{filler * 60}{said}{filler * 60}{said}"
+    write(folder, {"a.md": text})
+    corpus = await desk.open(folder)
+    for query in ("Python", "500", "Python 500円"):
+        (hit,) = corpus.search(query, 8)
+        stored = corpus.text(hit.document.id)
+        assert "Python" in hit.snippet
+        assert stored[hit.start : hit.end].replace("\x03", " ") == hit.snippet
+        assert hit.more
+        assert all(stored[each.start : each.end].replace("\x03", " ") == each.text for each in hit.more)
+
+
+async def test_a_word_in_the_last_sentence_of_a_passage_is_shown(desk, folder, write):
+    write(folder, {"a.md": "Short ones stand here. " * 30 + "The last of them names Zanzibar."})
+    corpus = await desk.open(folder)
+    (hit,) = corpus.search("Zanzibar")
+    assert "Zanzibar" in hit.snippet

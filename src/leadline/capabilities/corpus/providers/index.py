@@ -18,9 +18,9 @@ from leadline.capabilities.corpus.providers.passages import Passage, split
 from leadline.capabilities.corpus.providers.walk import Entry
 from leadline.capabilities.corpus.seam import make_document_id
 from leadline.capabilities.documents.seam import Snapshot
-from leadline.core.unspaced import pairs
+from leadline.core.unspaced import apart, pairs, together
 
-SCHEMA = 2
+SCHEMA = 3
 """Another number makes every index be built anew: raise it with the tables, the passages or the words."""
 
 _WITHOUT_HEADINGS = frozenset({"text/x-source", "text/csv", "text/tab-separated-values", "application/json"})
@@ -312,7 +312,7 @@ class Index:
         body, heading = self._connection.execute(
             "SELECT body, heading FROM words WHERE rowid = ?", (row,)
         ).fetchone()
-        return PassageRow(row >> _SHIFT, start, end, body, heading)
+        return PassageRow(row >> _SHIFT, start, end, together(body), together(heading))
 
     @contextlib.contextmanager
     def locked(self) -> Generator[None]:
@@ -325,7 +325,8 @@ def _words(file: Prepared, first: int) -> Iterator[tuple[int, str, str, str, str
     for number, each in enumerate(file.passages):
         body = file.text[each.start : each.end]
         text = f"{file.title}\n{each.heading}\n{body}"
-        yield first + number, file.title, each.heading, body, "" if text.isascii() else pairs(text)
+        grams = "" if text.isascii() else pairs(text)
+        yield first + number, apart(file.title), apart(each.heading), apart(body), grams
 
 
 def remove_files(path: Path) -> None:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Protocol, cast
 
-from leadline.core.unspaced import RUN, UNSPACED, asked_pairs
+from leadline.core.unspaced import RUN, SPACED, UNSPACED, asked_pairs
 
 _WORD = re.compile(rf"\d+(?:[.,]\d+)+|(?:(?![_{UNSPACED}])\w)+")
 _MOST_TERMS = 32
@@ -80,12 +80,18 @@ def _plain(char: str) -> str:
 
 def _word(word: str) -> Term:
     if not word.isalpha() or len(word) < 4:
-        return Term(word, re.compile(rf"(?<!\w){re.escape(word)}(?!\w)"))
+        return Term(word, re.compile(rf"{_beginning(word)}(?!{SPACED})"))
     root = _stemmer()(word)
     if root.endswith("i"):  # Porter writes a final y as i
         root = root[:-1]
     root = root if word.startswith(root) else word
-    return Term(word, re.compile(rf"(?<!\w){re.escape(root)}\w{{0,6}}"))
+    return Term(word, re.compile(rf"{_beginning(root)}{SPACED}{{0,6}}"))
+
+
+def _beginning(word: str) -> str:
+    """A pattern for `word` at the beginning of a word; looking back from its end lets the search leap to its letters."""
+    letters = re.escape(word)
+    return f"{letters}(?<!{SPACED}{letters})"
 
 
 @lru_cache(maxsize=1)

@@ -141,10 +141,12 @@ def _window(body: str, places: tuple[tuple[int, int, int], ...], size: int) -> t
     for first, _, _ in places:
         inside = [number for start, end, number in places if start >= first and end <= first + size - lead]
         best = max(best, (len(set(inside)), len(inside), -first))
-    start = max(0, min(-best[2] - lead // 2, len(body) - size))
+    before, last = -best[2] - lead // 2, len(body) - size
+    start = max(0, min(before, last))
     if start:
         stops = [found.end() for found in _STOP.finditer(body, max(0, start - lead), -best[2])]
-        near = [stop for stop in stops if stop >= start - lead // 2]
+        earliest = start - lead // 2 if before <= last else start  # else it ends before what was found
+        near = [stop for stop in stops if stop >= earliest]
         start = near[0] if near else _next_word(body, start)
     end = min(len(body), start + size)
     if end < len(body):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from leadline.core.patterns import lazy_pattern
-from leadline.core.unspaced import RUN, UNSPACED, asked_pairs
+from leadline.core.unspaced import RUN, UNSPACED, apart, asked_pairs, together
 
 _WORD = lazy_pattern(rf"(?:(?![_{UNSPACED}])\w)+")
 _MOST_TERMS = 24
@@ -16,9 +16,6 @@ _CONTROL = lazy_pattern(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 OPEN, CLOSE = "\x01", "\x02"
 """Stand around a word that the full-text index marks; they are in no text."""
-
-_SEAM = "\x03"
-"""Stands around letters of scripts without spaces, so that a number or a name in the midst of them is a word."""
 
 _BEFORE, _SHOWN = 60, 200
 
@@ -63,7 +60,7 @@ def indexed(text: str) -> str:
     """`text` as the index keeps it: composed, without control characters, and with seams between scripts."""
     if text.isascii():
         return _CONTROL.sub(" ", text)
-    return RUN.sub(rf"{_SEAM}\g<0>{_SEAM}", _CONTROL.sub(" ", unicodedata.normalize("NFC", text)))
+    return apart(_CONTROL.sub(" ", unicodedata.normalize("NFC", text)))
 
 
 def folded(text: str) -> str:
@@ -93,7 +90,7 @@ def _unmarked(marked: str) -> tuple[str, list[tuple[int, int]]]:
     parts: list[str] = []
     found: list[tuple[int, int]] = []
     at = 0
-    for index, piece in enumerate(re.split(f"[{OPEN}{CLOSE}]", marked.replace(_SEAM, ""))):
+    for index, piece in enumerate(re.split(f"[{OPEN}{CLOSE}]", together(marked))):
         parts.append(piece)
         if index % 2:
             found.append((at, at + len(piece)))
