@@ -31,7 +31,9 @@ async def test_an_unknown_provider_names_the_known_ones_and_how_to_add_one() -> 
     async with Kernel() as kernel:
         models.register(kernel.root, ScriptedModel(provider="one"))
         models.register(kernel.root, ScriptedModel(provider="two"))
-        with pytest.raises(UnknownProvider, match=r"'three'; known: one, two\. To add one, .*providers"):
+        with pytest.raises(
+            UnknownProvider, match=r"'three'; known: one, two\. To add one: leadline models add three/NAME"
+        ):
             models.adapter("three")
         with pytest.raises(DuplicateProvider, match="'one'"):
             models.register(kernel.root, ScriptedModel(provider="one"))
@@ -73,3 +75,33 @@ def test_a_model_has_to_be_named_with_its_provider(text: str) -> None:
 def test_a_model_name_may_hold_slashes() -> None:
     assert ModelRef.parse("local/org/name") == ModelRef("local", "org/name")
     assert str(ModelRef("local", "org/name")) == "local/org/name"
+
+
+@pytest.mark.anyio
+async def test_an_offered_provider_is_made_once_when_it_is_first_wanted() -> None:
+    models, made = Models(), list[str]()
+
+    def make() -> LlmAdapter:
+        made.append("one")
+        return ScriptedModel(provider="one")
+
+    async def apply(ctx: Context, config: None) -> None:
+        models.offer(ctx, "one", make)
+
+    async with Kernel() as kernel:
+        fiber = await kernel.root.mount(Plugin("one", apply))
+        assert (models.providers, made) == (("one",), [])
+        assert models.adapter("one") is models.adapter("one")
+        assert made == ["one"]
+        with pytest.raises(DuplicateProvider):
+            models.register(kernel.root, ScriptedModel(provider="one"))
+        await fiber.dispose()
+        assert models.providers == ()
+
+
+def test_a_role_without_a_model_of_its_own_has_none() -> None:
+    models = Models(ModelRef("p", "m"), {"strong": ModelRef("p", "big")})
+    assert models.for_role("strong") == ModelRef("p", "big")
+    assert models.for_role("fast") is None
+    assert models.is_default(ModelRef("p", "m"))
+    assert not models.is_default(ModelRef("p", "big"))
