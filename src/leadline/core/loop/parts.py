@@ -26,10 +26,13 @@ _MESSAGES = CanonicalEncoder(b"")
 def header_parts(header: RequestHeader) -> RequestParts:
     """The parts that a header gives; those of the messages are still to be filled in."""
     config = header.config
+    parameters: list[object] = [config.max_tokens, config.temperature, config.tool_choice]
+    if config.output is not None:
+        parameters.append(config.output)
     return RequestParts(
         system=_digest(header.system),
         tools=_digest(header.tools),
-        parameters=_digest([config.max_tokens, config.temperature, config.tool_choice]),
+        parameters=_digest(parameters),
         messages="",
         effort=config.effort,
     )
