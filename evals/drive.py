@@ -174,14 +174,17 @@ class _Researcher:
         if name == "corpus_search":
             self._answered.searches += 1
             asked = SearchArguments.model_validate(arguments)
-            output = await search_tool(self._folder.corpus, self._folder.ids).execute(asked, _NOT_A_CALL)
+            output = await search_tool(self._folder.corpus, self._delimiter).execute(asked, _NOT_A_CALL)
         else:
             self._answered.reads += 1
             read = ReadArguments.model_validate(arguments)
-            output = await read_tool(self._folder.corpus, self._folder.ids).execute(read, _NOT_A_CALL)
+            output = await read_tool(self._folder.corpus, self._delimiter).execute(read, _NOT_A_CALL)
         assert isinstance(output, ToolOutput)
         self._governor.observe(name, cast("Mapping[str, JsonValue]", output.value))
         return output.value, output.is_error
+
+    def _delimiter(self, call: ToolInvocation) -> str:
+        return self._folder.ids.token(9)
 
     def _record(self, arguments: JsonObject) -> JsonValue:
         source, quote = str(arguments["source"]), str(arguments["quote"])
