@@ -49,7 +49,9 @@ def run_agent(command: AgentCommand) -> Exit:
 def tell_reply(reply: AgentReply, *, as_json: bool) -> Exit:
     """Print what a turn came to; returns the exit code."""
     if not reply.completed:
-        say(f"leadline: the turn ended {_why(reply)}; see: leadline show {reply.session}")
+        say(f"leadline: the turn {_why(reply)}; see: leadline show {reply.session}")
+    elif not as_json and sys.stderr and sys.stderr.isatty():
+        say(f'go on with: leadline resume {reply.session} "TASK"')
     if as_json:
         document(msgspec.json.encode({"text": reply.text, "session": reply.session, "end": reply.end}))
     elif reply.text and reply.end.reason != "error":
@@ -94,12 +96,13 @@ def _why(reply: AgentReply) -> str:
     end = reply.end
     detail = end.error or (_failure(end.failure) if end.failure else "")
     detail = detail or (end.cause.detail if end.cause else "")
-    return f"{end.reason}: {' '.join(detail.split())}" if detail else end.reason
+    ended = "failed" if end.reason == "error" else f"ended {end.reason}"
+    return f"{ended}: {' '.join(detail.split())}" if detail else ended
 
 
 def _failure(failure: LlmFailure) -> str:
     step = None if isinstance(failure, Wait) else failure.next_step
-    return f"{failure.message}; {step}" if step else failure.message
+    return f"{failure.message.removesuffix('.')}; {step}" if step else failure.message
 
 
 def _exit_of(reply: AgentReply) -> Exit:

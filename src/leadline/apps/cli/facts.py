@@ -9,6 +9,7 @@ from leadline.research.events import (
     Noted,
     Planned,
     QuoteRecorded,
+    Resumed,
     Searched,
     SourceFound,
     SourceRead,
@@ -36,6 +37,8 @@ class Facts:
         match event:
             case Started():
                 return f"run {event.run}: {event.method} with {event.model}"
+            case Resumed():
+                return f"goes on after {event.spent_s:.1f} s"
             case Planned():
                 return f"plan: {len(event.units)} unit(s): " + "; ".join(unit.title for unit in event.units)
             case UnitStarted():

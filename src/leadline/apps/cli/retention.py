@@ -95,7 +95,8 @@ def run_import(given: Given) -> Exit:
         f"{_count(len(report.added), 'session')} {would}added, {len(report.present)} there already, "
         f"{_count(report.blobs, 'stored text')} new"
     )
-    for one in report.interrupted:
+    # A run goes on with its children, so they are not named beside it.
+    for one in [report.root] if report.root in report.interrupted else report.interrupted:
         say(f"{one} stopped in mid-work; to go on with it: leadline resume {one}")
     return Exit.DONE
 

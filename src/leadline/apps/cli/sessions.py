@@ -38,9 +38,20 @@ def run_list(given: Given, *, runs: bool) -> Exit:
     elif page.items:
         document(_table(page.items, runs=runs, children=not runs and given.children))
     else:
-        say("leadline: nothing that is stored is like that")
+        say(f"leadline: {_nothing(given, runs=runs)}")
     _tell_rest(page)
     return Exit.DONE
+
+
+def _nothing(given: Given, *, runs: bool) -> str:
+    asked = [given.status or None, given.since, given.until, given.title_has, given.words_in]
+    asked += [given.corpus_has, given.model, given.min_cost, given.max_cost, given.cursor]
+    if not runs:
+        asked += [given.kind, given.parent]
+    if any(one is not None for one in asked):
+        return "nothing that is stored is like that"
+    what = "run" if runs else "session or run"
+    return f'no {what} is stored yet; begin with: leadline research "your question" --corpus FOLDER'
 
 
 async def _listed(app: Leadline, given: Given, *, runs: bool) -> Page[Summary]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,6 +14,12 @@ from leadline.apps.sdk.app import Leadline
 from leadline.core.session.log import Session
 from leadline.core.session.store import SessionStore
 from leadline.kernel.errors import LeadlineError
+
+if TYPE_CHECKING:
+    from leadline.research.report.result import ResearchResult
+    from leadline.research.stored import StoredRun
+
+_AT_WORK = "is still at work"
 
 
 def run_show(session_id: str, *, report: bool, as_json: bool, only_run: bool = False) -> Exit:
@@ -68,16 +75,28 @@ async def _report(app: Leadline, run_id: str, as_json: bool) -> bytes:
         say(f"leadline: run {run.id} {await _state(app, run.id)}; this is what it had found")
     if as_json:
         return result.to_json()
-    if not result.report and run.interrupted:
-        raise Quit(Exit.FAILED, f"run {run.id} has no report yet: it {await _state(app, run.id)}")
     if not result.report:
-        raise Quit(Exit.FAILED, f"run {run.id} has no report: {result.error or result.status}")
+        raise await _no_report(app, run, result)
     return result.report.encode("utf-8", "replace")
+
+
+async def _no_report(app: Leadline, run: StoredRun, result: ResearchResult) -> Quit:
+    go_on = f"; go on with it: leadline resume {run.id}"
+    if not run.interrupted:
+        why = result.error or result.status
+        return Quit(
+            Exit.FAILED,
+            f"run {run.id} has no report: {why}{go_on if result.status == 'cancelled' else ''}",
+        )
+    state = await _state(app, run.id)
+    return Quit(
+        Exit.FAILED, f"run {run.id} has no report yet: it {state}{'' if state == _AT_WORK else go_on}"
+    )
 
 
 async def _state(app: Leadline, run_id: str) -> str:
     entry = await app.ctx.get(SessionStore).entry(run_id)
-    return "is still at work" if entry.status == "running" else "was interrupted before its end"
+    return _AT_WORK if entry.status == "running" else "was interrupted before its end"
 
 
 async def check_run(app: Leadline, session_id: str) -> None:
@@ -102,7 +121,7 @@ async def _export(app: Leadline, run_id: str, path: Path) -> None:
     result = run.result()
     form = form_of(path, bundle=True)
     if not result.report:
-        raise Quit(Exit.FAILED, f"run {run.id} has no report: {result.error or result.status}")
+        raise await _no_report(app, run, result)
     try:
         say(write_report(path, form, run, result))
     except (OSError, LeadlineError) as error:

@@ -42,7 +42,8 @@ def transcript(session: Session) -> str:
     if header.label:
         lines.append(_visible(header.label, _SHORT))
     if header.parent:
-        lines.append(f"child of {header.parent}, depth {header.depth}")
+        kin = f"child of {header.parent}, depth {header.depth}"
+        lines.append(kin if header.depth else f"fork of {header.parent}")
     facts = Facts()
     for logged in session.logged:
         lines.extend(_fact(facts, logged) if logged.type in _FACTS else _block(session, logged))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import ipaddress
+import os
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -214,5 +215,14 @@ def _origin(url: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    words = str(error) or type(error).__name__
+    words = _unconnected(error) or str(error) or type(error).__name__
     return " ".join(words.split())[:300]
+
+
+def _unconnected(error: Exception) -> str:
+    """Why there is no connection, in the words of the system: aiohttp's speak of TLS where there is none."""
+    cause = getattr(error, "os_error", None)
+    if not isinstance(cause, OSError) or type(cause).__module__ == "ssl":
+        return ""
+    why = os.strerror(cause.errno) if cause.errno and cause.errno > 0 else cause.strerror or str(cause)
+    return f"cannot connect to {getattr(error, 'host', '')}:{getattr(error, 'port', '')}: {why}"

@@ -420,7 +420,7 @@ class JsonlSessions(SessionStore):
 
     def _missing(self, session_id: str) -> SessionNotFound:
         return SessionNotFound(
-            f"there is no session {session_id!r} in {self._root}; a run tells its id when it starts"
+            f"there is no session {session_id!r} in {self._root}; `leadline sessions list` shows what there is"
         )
 
 

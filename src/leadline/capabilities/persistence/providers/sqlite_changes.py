@@ -259,7 +259,7 @@ def damage_moved(name: str, content: bytes, loaded: Loaded) -> DamageMoved:
 def missing(database: Database, session_id: str) -> SessionNotFound:
     """The error of an id that is not there."""
     return SessionNotFound(
-        f"there is no session {session_id!r} in {database.path}; a run tells its id when it starts"
+        f"there is no session {session_id!r} in {database.path}; `leadline sessions list` shows what there is"
     )
 
 
