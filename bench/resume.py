@@ -12,6 +12,7 @@ import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from anyio.from_thread import start_blocking_portal
 
@@ -36,12 +37,7 @@ class Researcher:
 
     def __call__(self, request: Received) -> Behaviour:
         self.asked_at.append(request.received_at)
-        tools: list[Mapping[str, Mapping[str, object]]] = list(request.body.get("tools") or ())  # type: ignore[call-overload]
-        properties = next(
-            dict(tool["function"]["parameters"])["properties"]  # type: ignore[call-overload]
-            for tool in tools
-            if tool["function"]["name"] == "structured_output"
-        )
+        properties = _handed_in(request)
         if "units" in properties:
             units = [
                 {"title": f"t{n}", "question": f"{QUESTION} {n}", "objective": "o"} for n in range(UNITS)
@@ -67,6 +63,13 @@ class Researcher:
     def _stall(self) -> Behaviour:
         self.stalled.set()
         return Behaviour("stall")
+
+
+def _handed_in(request: Received) -> Mapping[str, object]:
+    """What the schema of `structured_output` asks for."""
+    tools: Any = request.body.get("tools") or ()
+    named: dict[str, Any] = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools}
+    return named["structured_output"]["properties"]
 
 
 def _call(name: str, arguments: Mapping[str, object]) -> Behaviour:
