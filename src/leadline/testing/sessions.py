@@ -202,7 +202,9 @@ class MemorySessions(SessionStore):
 
     def _log(self, session_id: str) -> MemoryLog:
         if not valid_id(session_id) or session_id not in self.logs:
-            raise SessionNotFound(f"there is no session {session_id!r}; `leadline sessions list` shows what there is")
+            raise SessionNotFound(
+                f"there is no session {session_id!r}; `leadline sessions list` shows what there is"
+            )
         return self.logs[session_id]
 
 
