@@ -235,3 +235,34 @@ def test_a_bundle_proves_the_whole_chain_of_its_log_and_shows_no_path(
     assert sum("omitted" in json.loads(line) for line in lines) == 1
     assert str(corpus).encode() not in b"".join(lines)
     assert command("verify", bundle).code == 0
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("How much is the Python course?", "学习Python课程的费用是每人500元。"),
+        ("Python课程的费用是多少？", "学习Python课程的费用是每人500元。"),
+        ("When does the Kafka course start?", "Kafka课程于2024-06-10开始。"),
+        ("How much does the VLX-500 weigh?", "型番VLX-500は重さ12.5kgです。"),
+        ("一泊いくらですか？", "一泊15,000円で朝食付きです。"),
+        ("How much is Redis?", "Redis요금은12,000원입니다."),
+    ],
+)
+def test_words_and_figures_glued_to_letters_without_spaces_are_found_and_quoted(
+    command: Command, tmp_path: Path, question: str, answer: str
+) -> None:
+    folder = tmp_path / "glued"
+    folder.mkdir()
+    texts = {
+        "courses.md": "# 培训\n\n学习Python课程的费用是每人500元。\n\nKafka课程于2024-06-10开始。\n",
+        "inn.md": "# 案内\n\n一泊15,000円で朝食付きです。\n\n型番VLX-500は重さ12.5kgです。\n",
+        "price.md": "# 안내\n\nRedis요금은12,000원입니다.\n",
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    ended = command("research", question, "--corpus", folder, "--json")
+    assert ended.code == 0, ended.err
+    result = ended.json
+    assert answer in result["report"]
+    assert [one["verdict"] for one in result["sentences"]] == ["supported"]
+    assert [one["quote"] for one in result["citations"]] == [answer]

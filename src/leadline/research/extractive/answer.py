@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from leadline.core.patterns import lazy_pattern
+from leadline.core.unspaced import SPACED
 from leadline.research.extractive.features import MONTHS, features
 from leadline.research.extractive.hints import folded, may_hold
 from leadline.research.extractive.kinds import (
@@ -289,7 +290,7 @@ def _closes(term: Term, question: Question) -> bool:
     return bool(last) and last[1] == term.surface and term.surface.islower()
 
 
-_NAMING = lazy_pattern(r"(?<!\w)(?=\w*[A-Z]\w*[A-Z0-9])[\w-]{2,}(?!\w)")
+_NAMING = lazy_pattern(rf"(?<!{SPACED})(?={SPACED}*[A-Z]{SPACED}*[A-Z0-9])(?:{SPACED}|-){{2,}}(?!{SPACED})")
 
 
 def _is_linked(term: Term, question: Question, passage: Passage, document: Document) -> bool:
@@ -384,7 +385,7 @@ def worth(question: Question, match: Match) -> float:
     return value - 0.0001 * len(text)
 
 
-_PART_OF_YEAR = lazy_pattern(r"(?<!\w)[QH][1-4](?:\s|/|-)?(?=(?:19|20)\d\d)")
+_PART_OF_YEAR = lazy_pattern(rf"(?<!{SPACED})[QH][1-4](?:\s|/|-)?(?=(?:19|20)\d\d)")
 
 
 def enumerates(question: Question) -> bool:

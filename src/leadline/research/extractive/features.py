@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from leadline.core.patterns import lazy_pattern
+from leadline.core.unspaced import SPACED
 from leadline.research.extractive.concepts import cjk_concepts, concepts_of, phrase_at
 from leadline.research.extractive.language import Language, stem
 from leadline.research.extractive.periods import codes_in
 from leadline.research.extractive.tokens import Token, is_year, tokens
 from leadline.research.sources.dates import dates_in
 
-_NUMBERED = lazy_pattern(r"(?<![\w.,-])\d{1,3}-\d{1,4}(?![\w%-])")
+_NUMBERED = lazy_pattern(rf"(?<!{SPACED})(?<![.,-])\d{{1,3}}-\d{{1,4}}(?!{SPACED}|[%-])")
 """Things that are called by two numbers: bed 7-14."""
 MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"

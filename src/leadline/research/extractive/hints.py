@@ -9,6 +9,7 @@ import re
 from functools import lru_cache
 
 from leadline.core.patterns import lazy_pattern
+from leadline.core.unspaced import SPACED
 from leadline.research.extractive.concepts import concepts_of, table
 from leadline.research.extractive.features import MONTHS
 from leadline.research.extractive.language import Language, stem
@@ -45,7 +46,7 @@ def hint(term: Term, language: Language) -> re.Pattern[str]:
     if term.concepts & frozenset(MONTHS):
         return _ANYTHING  # a month may stand as a number in a date
     words, anywhere = _of_word(term, language)
-    beginning = rf"(?<![^\W_])(?:{'|'.join(sorted(words))})"
+    beginning = rf"(?<!(?!_){SPACED})(?:{'|'.join(sorted(words))})"
     return re.compile("|".join((beginning, *sorted(anywhere))))
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from leadline.core.patterns import lazy_pattern
+from leadline.core.unspaced import SPACED
 from leadline.research.extractive.concepts import concepts_of
 from leadline.research.extractive.features import features
 from leadline.research.extractive.language import Language, word_set
@@ -15,14 +16,14 @@ from leadline.research.extractive.tokens import Token, is_year, tokens
 from leadline.research.sources.dates import MONTH_NUMBERS, dates_in
 
 _MONEY = lazy_pattern(
-    r"[$€£¥]\s?\d|(?<!\w)(?:EUR|USD|GBP|JPY|CHF|CNY|RMB|US\$|CAD|AUD|SEK|NOK|DKK|PLN|KRW|INR)\s?\d|\d[\d.,]*\s?(?:[kKmMbB]n?\s?|[千万亿億]\s?)?"
-    r"(?:[$€£¥]|EUR|USD|GBP|JPY|CHF|CNY|euros?|dollars?|pounds?|yen|franken|francs?|cents?|pence|pesos?|marks?|mark|schillings?|guilders?|gulden|roubles?|rubles?|lire|lira|kron(?:or|er|e|a)|crowns?|rupees?|won|baht|pesetas?)(?!\w)"
-    r"|\d[\d.,]*\s?[千万亿億]?(?:元|円|块|欧元|美元|日元)"
-    r"|(?<!\w)(?:free(?: of charge)?|no charge|gratis|kostenlos|frei|gratuite?|免费|無料)(?!\w)",
+    rf"[$€£¥]\s?\d|(?<!{SPACED})(?:EUR|USD|GBP|JPY|CHF|CNY|RMB|US\$|CAD|AUD|SEK|NOK|DKK|PLN|KRW|INR)\s?\d|\d[\d.,]*\s?(?:[kKmMbB]n?\s?|[千万亿億]\s?)?"
+    rf"(?:[$€£¥]|EUR|USD|GBP|JPY|CHF|CNY|euros?|dollars?|pounds?|yen|franken|francs?|cents?|pence|pesos?|marks?|mark|schillings?|guilders?|gulden|roubles?|rubles?|lire|lira|kron(?:or|er|e|a)|crowns?|rupees?|won|baht|pesetas?)(?!{SPACED})"
+    r"|\d[\d.,]*\s?[千万亿億]?(?:元|円|块|원|欧元|美元|日元)"
+    rf"|(?<!{SPACED})(?:free(?: of charge)?|no charge|gratis|kostenlos|frei|gratuite?|免费|無料)(?!{SPACED})",
     re.IGNORECASE,
 )
 _MONEY_UNIT = lazy_pattern(
-    r"[$€£¥]|(?<!\w)(?:EUR|USD|GBP|JPY|CHF|CNY|euros?|dollars?|pounds?|price|fee|preis|prix|precio)(?!\w)|元|円|价|料金",
+    rf"[$€£¥]|(?<!{SPACED})(?:EUR|USD|GBP|JPY|CHF|CNY|euros?|dollars?|pounds?|price|fee|preis|prix|precio)(?!{SPACED})|元|円|원|价|料金",
     re.IGNORECASE,
 )
 _SPELLED = (
@@ -33,9 +34,9 @@ _SPELLED = (
 _DURATION = lazy_pattern(
     rf"(?:\d+(?:[.,]\d+)?|{_SPELLED})[\s-]*(?:\w+\s)?(?:calendar\s|working\s|business\s|full\s)?"
     r"(?:years?|months?|weeks?|days?|hours?|minutes?|seconds?|nights?|h|min|jahren?|monaten?|wochen?|tagen?|stunden?|"
-    r"minuten?|an(?:née)?s?|mois|semaines?|jours?|heures?|años?|mes(?:es)?|semanas?|días?|horas?)(?!\w)"
+    rf"minuten?|an(?:née)?s?|mois|semaines?|jours?|heures?|años?|mes(?:es)?|semanas?|días?|horas?)(?!{SPACED})"
     r"|[\d一二三四五六七八九十两半]+\s*个?(?:年|月|周|星期|天|日|小时|分钟|分|時間|週間|日間|か月|ヶ月)"
-    r"|(?<!\w)(?:from|vom|du|del|de)\s\d{1,2}\.?(?:\s\w+)?\s(?:to|until|bis|au|al|a)\s(?:zum\s)?\d{1,2}\.?\s\w+",
+    rf"|(?<!{SPACED})(?:from|vom|du|del|de)\s\d{{1,2}}\.?(?:\s\w+)?\s(?:to|until|bis|au|al|a)\s(?:zum\s)?\d{{1,2}}\.?\s\w+",
     re.IGNORECASE,
 )
 _NUMBERED_TIME = lazy_pattern(
@@ -53,13 +54,13 @@ _TIME_UNIT = lazy_pattern(
     re.IGNORECASE,
 )
 _WHEN = lazy_pattern(
-    r"(?<!\w)(?:\d{1,2}[:.h]\d{2}|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|daily|weekly|monthly|annually|yearly|quarterly|nightly|"
-    r"every (?:day|week|month|year)|[QH][1-4](?!\w)|(?:spring|summer|autumn|winter|christmas|easter)|within \d+|in advance|"
-    r"next (?:business )?day|(?:january|february|march|april|june|july|august|september|october|november|december|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)(?!\w)|may \d|\d may|"
+    rf"(?<!{SPACED})(?:\d{{1,2}}[:.h]\d{{2}}|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|daily|weekly|monthly|annually|yearly|quarterly|nightly|"
+    rf"every (?:day|week|month|year)|[QH][1-4](?!{SPACED})|(?:spring|summer|autumn|winter|christmas|easter)|within \d+|in advance|"
+    rf"next (?:business )?day|(?:january|february|march|april|june|july|august|september|october|november|december|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)(?!{SPACED})|may \d|\d may|"
     r"(?:mon|diens|donners|frei|sams|sonn)tags?|mittwochs?|sonnabends?|täglich|wöchentlich|monatlich|jährlich|uhr|"
     r"januar|februar|märz|mai|juni|juli|oktober|dezember|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|"
     r"janvier|février|mars|avril|juin|juillet|août|septembre|octobre|novembre|décembre|lunes|martes|miércoles|jueves|"
-    r"viernes|sábado|domingo|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre)(?!\w)"
+    rf"viernes|sábado|domingo|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre)(?!{SPACED})"
     r"|(?:day|week|month|year|tag|woche|monat|jour|semaine|mois|día|semana|mes) \d|[年月日时時点曜]|周[一二三四五六日]|星期",
     re.IGNORECASE,
 )
@@ -69,9 +70,9 @@ _ONCE = lazy_pattern(
 )
 """Asks when something happened: no length of time and no time of the day answers."""
 _IN_A_YEAR = lazy_pattern(
-    rf"(?<!\w)(?:{'|'.join(name for name in MONTH_NUMBERS if name not in ('may', 'mar', 'mai'))}|[qh][1-4]|may \d|\d may|"
+    rf"(?<!{SPACED})(?:{'|'.join(name for name in MONTH_NUMBERS if name not in ('may', 'mar', 'mai'))}|[qh][1-4]|may \d|\d may|"
     r"spring|summer|autumn|winter|christmas|easter|frühling|sommer|herbst|weihnachten|ostern|printemps|été|automne|hiver|"
-    r"primavera|verano|otoño|invierno|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)(?!\w)|[年月]",
+    rf"primavera|verano|otoño|invierno|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)(?!{SPACED})|[年月]",
     re.IGNORECASE,
 )
 _OFTEN = lazy_pattern(
@@ -87,7 +88,8 @@ _PLACE = lazy_pattern(
     re.IGNORECASE,
 )
 _PERCENT = lazy_pattern(
-    r"\d\s?%|(?<!\w)(?:percent|per cent|prozent|pour cent|por ciento)(?!\w)|百分之|％", re.IGNORECASE
+    rf"\d\s?%|(?<!{SPACED})(?:percent|per cent|prozent|pour cent|por ciento)(?!{SPACED})|百分之|％",
+    re.IGNORECASE,
 )
 _NUMBER_WORD = lazy_pattern(
     r"(?<!\w)(?:zero|none|no|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|twenty|thirty|forty|"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 
 from leadline.core.patterns import lazy_pattern
+from leadline.core.unspaced import SPACED, UNSPACED
 from leadline.research.extractive.concepts import table
 from leadline.research.extractive.language import LANGUAGES, Language, Role, stem, words
 from leadline.research.extractive.library import Library
@@ -17,7 +18,7 @@ MIN_LENGTH = 6
 MAX_LENGTH = 40
 MAX_TEXT = 200_000
 """Characters of one document of which the words are looked at."""
-_WORD = lazy_pattern(r"[^\W\d_]{4,}")
+_WORD = lazy_pattern(rf"[^\W\d_{UNSPACED}]{{4,}}")
 _ROLES: tuple[Role, ...] = ("stop", "frame", "soft")
 
 
@@ -42,7 +43,7 @@ def respelled(text: str, library: Library) -> str:
             continue
         better = _nearest(term.text, seen)
         if better:
-            text = re.sub(rf"(?<!\w){re.escape(term.surface)}(?!\w)", better, text)
+            text = re.sub(rf"(?<!{SPACED}){re.escape(term.surface)}(?!{SPACED})", better, text)
     return text
 
 

@@ -9,18 +9,20 @@ from functools import lru_cache
 from typing import Literal
 
 from leadline.core.patterns import lazy_pattern
+from leadline.core.unspaced import SPACED
 
 Kind = Literal["word", "code", "number", "sign", "cjk"]
 
 _CJK = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_LETTER = rf"[^\W\d_{_CJK}]"
+_HANGUL = "\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3"
+_LETTER = rf"[^\W\d_{_CJK}{_HANGUL}]"
 _TOKEN = lazy_pattern(
     rf"""
       (?P<cjk>[{_CJK}]+)
-    | (?P<dotted>(?<![\w.])v?\d+(?:\.\d+){{2,}}(?![\w.]*\d{{4}}))
-    | (?P<code>{_LETTER}(?:{_LETTER}|\d)*\d[^\W_{_CJK}]*(?:[-.]\d[^\W_{_CJK}]*)*|{_LETTER}+[-‐‑–]\d[^\W_{_CJK}]*(?:[-.][^\W_{_CJK}]+)*)
+    | (?P<dotted>(?<!{SPACED})(?<!\.)v?\d+(?:\.\d+){{2,}}(?!(?:{SPACED}|\.)*\d{{4}}))
+    | (?P<code>{_LETTER}(?:{_LETTER}|\d)*\d[^\W_{_CJK}{_HANGUL}]*(?:[-.]\d[^\W_{_CJK}{_HANGUL}]*)*|{_LETTER}+[-‐‑–]\d[^\W_{_CJK}{_HANGUL}]*(?:[-.][^\W_{_CJK}{_HANGUL}]+)*)
     | (?P<acronym>(?:[A-Z]\.){{2,}})
-    | (?P<word>{_LETTER}+(?:['’]{_LETTER}+)*(?:[-‐‑]{_LETTER}+)*\+?)
+    | (?P<word>{_LETTER}+(?:['’]{_LETTER}+)*(?:[-‐‑]{_LETTER}+)*\+?|[{_HANGUL}]+)
     | (?P<number>\d+(?:[.,'’ ]\d{{3}}(?!\d))*(?:[.,]\d+)?)
     | (?P<sign>[$€£¥%°])
     """,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from leadline.core.patterns import lazy_pattern
+from leadline.core.unspaced import SPACED
 
 HEAD_CHARS = 1500
 """How far from its beginning a document is asked for its date."""
@@ -42,13 +43,13 @@ _PATTERN = lazy_pattern(
     rf"""
       (?P<iso>(?<![\d.,-])(?P<iso_y>{_YEAR})-(?P<iso_m>0[1-9]|1[0-2])(?:-(?P<iso_d>[0-3]\d))?(?![\d-]))
     | (?P<dmy>(?<!\d)(?P<dmy_d>[0-3]?\d)(?:st|nd|rd|th|er|\.|º)?{_OF}\s+(?P<dmy_m>{_MONTH}){_OF},?\s+(?P<dmy_y>{_YEAR}))
-    | (?P<mdy>(?<!\w)(?P<mdy_m>{_MONTH})\s+(?P<mdy_d>[0-3]?\d)(?:st|nd|rd|th)?,?\s+(?P<mdy_y>{_YEAR}))
-    | (?P<my>(?<!\w)(?P<my_m>{_MONTH}){_OF},?\s+(?P<my_y>{_YEAR}))
+    | (?P<mdy>(?<!{SPACED})(?P<mdy_m>{_MONTH})\s+(?P<mdy_d>[0-3]?\d)(?:st|nd|rd|th)?,?\s+(?P<mdy_y>{_YEAR}))
+    | (?P<my>(?<!{SPACED})(?P<my_m>{_MONTH}){_OF},?\s+(?P<my_y>{_YEAR}))
     | (?P<dot>(?<![\d.])(?P<dot_d>[0-3]?\d)\.\s?(?P<dot_m>[01]?\d)\.\s?(?P<dot_y>{_YEAR}))
     | (?P<slash>(?<![\d/])(?P<slash_a>[0-3]?\d)/(?P<slash_b>[0-3]?\d)/(?P<slash_y>{_YEAR}))
     | (?P<cjk>(?P<cjk_y>(?:19|20)\d{{2}})\s*年(?:\s*(?P<cjk_m>[01]?\d)\s*月(?:\s*(?P<cjk_d>[0-3]?\d)\s*日)?)?)
     | (?P<era>(?P<era_n>令和|平成)\s*(?P<era_y>元|\d{{1,2}})\s*年(?:\s*(?P<era_m>[01]?\d)\s*月(?:\s*(?P<era_d>[0-3]?\d)\s*日)?)?)
-    | (?P<quarter>(?<!\w)[QqTt](?P<quarter_n>[1-4])[\s/-]*(?P<quarter_y>{_YEAR})|(?<!\d)(?P<quarter_y2>{_YEAR})[\s/-]*[QqTt](?P<quarter_n2>[1-4])(?!\w))
+    | (?P<quarter>(?<!{SPACED})[QqTt](?P<quarter_n>[1-4])[\s/-]*(?P<quarter_y>{_YEAR})|(?<!\d)(?P<quarter_y2>{_YEAR})[\s/-]*[QqTt](?P<quarter_n2>[1-4])(?!{SPACED}))
     | (?P<year>(?<![\w.,$€£¥])(?P<year_y>{_YEAR})(?![\w%]|[.,]\d))
     """,
     re.VERBOSE | re.IGNORECASE,

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Literal, TypeAlias
 
 from leadline.core.patterns import lazy_pattern
+from leadline.core.unspaced import SPACED
 from leadline.research.verify.typography import level
 from leadline.research.verify.units import (
     CARDINALS,
@@ -78,29 +79,31 @@ _MONTH = "(?P<{0}>" + "|".join(sorted(map(re.escape, MONTHS), key=len, reverse=T
 _Y, _D = r"(?P<y>[12]\d{3})(?!\d)", r"(?P<d>\d{1,2})"
 _ORD = r"(?:st|nd|rd|th|\.)?"
 _QUARTER_WORDS = "|".join(list(ORDINALS)[:4])
+_START, _END = rf"(?<!{SPACED})", rf"(?!{SPACED})"
+"""Borders of a word; letters of scripts without spaces between words may be glued to it."""
 _DATE_PATTERNS: tuple[str, ...] = (
-    rf"(?<![\w.-]){_Y}([-/.])(?P<m>\d{{1,2}})\2(?P<d>\d{{1,2}})(?!\d)",
-    rf"(?<![\w.-]){_Y}-(?P<m>0\d)(?![\d-])",
-    r"(?<![\w.])(?P<d>\d{1,2})\. ?(?P<m>\d{1,2})\. ?(?P<y>[12]\d{3}|\d{2})(?![\d.])",
-    r"(?<![\w./])(?P<a>\d{1,2})/(?P<b>\d{1,2})/(?P<y>[12]\d{3}|\d{2})(?![\d/])",
-    rf"(?<![\w.,]){_D}{_ORD} (?:of )?{_MONTH.format('mn')}(?:,? {_Y})?",
-    rf"(?<!\w){_MONTH.format('mn')} {_D}(?:st|nd|rd|th)?(?![\d.,]*\d)(?:,? {_Y})?",
-    rf"(?<!\w){_MONTH.format('mn')},? {_Y}",
-    rf"(?<=\bin )(?<!\w){_MONTH.format('mn')}(?!\w)",
+    rf"{_START}(?<![.-]){_Y}([-/.])(?P<m>\d{{1,2}})\2(?P<d>\d{{1,2}})(?!\d)",
+    rf"{_START}(?<![.-]){_Y}-(?P<m>0\d)(?![\d-])",
+    rf"{_START}(?<!\.)(?P<d>\d{{1,2}})\. ?(?P<m>\d{{1,2}})\. ?(?P<y>[12]\d{{3}}|\d{{2}})(?![\d.])",
+    rf"{_START}(?<![./])(?P<a>\d{{1,2}})/(?P<b>\d{{1,2}})/(?P<y>[12]\d{{3}}|\d{{2}})(?![\d/])",
+    rf"{_START}(?<![.,]){_D}{_ORD} (?:of )?{_MONTH.format('mn')}(?:,? {_Y})?",
+    rf"{_START}{_MONTH.format('mn')} {_D}(?:st|nd|rd|th)?(?![\d.,]*\d)(?:,? {_Y})?",
+    rf"{_START}{_MONTH.format('mn')},? {_Y}",
+    rf"(?<=\bin ){_START}{_MONTH.format('mn')}{_END}",
     r"(?<!\d)(?P<y>[12]\d{3})年(?:(?P<m>\d{1,2})月(?:(?P<d>\d{1,2})[日号])?)?",
     r"(?<!\d)(?P<m>\d{1,2})月(?P<d>\d{1,2})[日号]",
-    rf"(?<!\w)q(?P<q>[1-4])(?:(?: of|/|-)? ?{_Y})?(?!\w)",
-    rf"(?<![\w.]){_Y}[ -]?q(?P<q>[1-4])(?!\w)",
-    rf"(?<!\w)(?P<qw>{_QUARTER_WORDS}|1st|2nd|3rd|4th)[ -]quarter(?:(?: of)? {_Y})?(?!\w)",
-    rf"(?<!\w)(?:fy|fiscal|fiscal year|financial year) ?{_Y}",
+    rf"{_START}q(?P<q>[1-4])(?:(?: of|/|-)? ?{_Y})?{_END}",
+    rf"{_START}(?<!\.){_Y}[ -]?q(?P<q>[1-4]){_END}",
+    rf"{_START}(?P<qw>{_QUARTER_WORDS}|1st|2nd|3rd|4th)[ -]quarter(?:(?: of)? {_Y})?{_END}",
+    rf"{_START}(?:fy|fiscal|fiscal year|financial year) ?{_Y}",
 )
 _ALSO_WORDS = frozenset({"may", "march", "mar", "mars"})
 """Months that, in lower case, are other words."""
 _DATES = tuple(lazy_pattern(pattern, re.IGNORECASE) for pattern in _DATE_PATTERNS)
 
 _LITERALS = lazy_pattern(
-    r"(?<![\w.])v?\d+(?:\.\d+){2,}(?![\w])|(?<![\w:])\d{1,2}:\d{2}(?::\d{2})?(?!\w)|(?<!\w)\d{4}s(?!\w)"
-    r"|(?<!\w)\d+(?:st|nd|rd|th)(?!\w)|(?<!\w)\d+\^-?\d+|(?<!\w)\d+[⁰¹²³⁴-⁹⁻]+",
+    rf"{_START}(?<!\.)v?\d+(?:\.\d+){{2,}}{_END}|{_START}(?<!:)\d{{1,2}}:\d{{2}}(?::\d{{2}})?{_END}|{_START}\d{{4}}s{_END}"
+    rf"|{_START}\d+(?:st|nd|rd|th){_END}|{_START}\d+\^-?\d+|{_START}\d+[⁰¹²³⁴-⁹⁻]+",
     re.IGNORECASE,
 )
 _GROUPED = lazy_pattern(r"\d{1,3}(?:\.\d{3}){2,}")

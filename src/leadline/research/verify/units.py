@@ -22,7 +22,7 @@ UNIT_NAMES: dict[str, str] = _names(
         "CNY": "cny|rmb|yuan|renminbi|元|人民币",
         "JPY": "¥|jpy|yen|円|日元",
         "INR": "₹|inr|rupees|rupee",
-        "KRW": "₩|krw|won",
+        "KRW": "₩|krw|won|원",
         "g": "g|gram|grams|gramm|克",
         "kg": "kg|kilogram|kilograms|kilogramm|kilo|kilos|公斤|千克",
         "mg": "mg|milligram|milligrams|毫克",

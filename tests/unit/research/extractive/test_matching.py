@@ -66,6 +66,9 @@ def test_spellings_of_another_language_count_only_in_another_language() -> None:
         ("How long may nets hang?", "at most 14 days", "not for long"),
         ("How many boats?", "There are 31 boats.", "There are boats in 2026."),
         ("馆长是谁？", "馆长陈思远表示", "馆长室在二楼"),
+        ("What does a key cost?", "钥匙费用为EUR 25左右", "钥匙在二楼"),
+        ("What does a key cost?", "열쇠는 15,000원입니다", "열쇠 3개"),
+        ("When did sales rise?", "营收在Q3增长", "营收增长"),
     ],
 )
 def test_an_answer_holds_the_kind_of_thing_that_is_asked(question: str, right: str, wrong: str) -> None:
@@ -82,7 +85,13 @@ def test_a_number_of_something_else_is_not_near() -> None:
 
 @given(
     st.sampled_from(
-        ["What does the hotel cost?", "Who founded it in June 2024?", "Urlaub der VLX-500", "成人票多少钱"]
+        [
+            "What does the hotel cost?",
+            "Who founded it in June 2024?",
+            "Urlaub der VLX-500",
+            "成人票多少钱",
+            "Does Python need a licence?",
+        ]
     ),
     st.sampled_from(
         [
@@ -92,6 +101,8 @@ def test_a_number_of_something_else_is_not_near() -> None:
             "vlx 500",
             "成人票：40元",
             "vacaciones",
+            "学习Python课程",
+            "型番VLX-500は",
             "x",
         ]
     ),
@@ -101,3 +112,19 @@ def test_the_quick_look_never_misses_what_the_close_one_finds(question: str, tex
     for term in asked.terms:
         if likeness(term, text, asked.language, "de") > 0:
             assert may_hold(term, folded(text), asked.language)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Does Python need a licence?", "学习Python课程"),
+        ("Does Python need a licence?", "Python과정"),
+        ("Was ist Kubernetes?", "Kubernetesクラスタ"),
+        ("What does the VLX-500 weigh?", "型番VLX-500は重い"),
+        ("What does release 1.2.3 need?", "版本1.2.3以上"),
+        ("Is A4 in stock?", "용지는 A4용지입니다"),
+    ],
+)
+def test_a_word_or_code_glued_to_letters_without_spaces_is_seen(question: str, text: str) -> None:
+    asked = read_question(question)
+    assert any(likeness(term, text, asked.language) == 1 for term in asked.terms)

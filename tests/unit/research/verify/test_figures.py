@@ -50,6 +50,14 @@ def _agree(left: str, right: str) -> str:
         ("5-10 %", "from 5 % to 10 %"),
         ("24-hour service", "24 hours"),
         ("5k users", "5,000 users"),
+        ("JPY 15,000", "一泊15,000円で朝食付き"),
+        ("500 yuan", "学习Python课程的费用是每人500元。"),
+        ("KRW 12,000", "요금은12,000원입니다"),
+        ("12.5 kg", "型番VLX-500は重さ12.5kgです"),
+        ("14:30", "会议14:30开始"),
+        ("May 1, 2024", "合同于2024-05-01生效"),
+        ("Q3 2024", "营收在2024Q3增长"),
+        ("v1.2.3", "需要v1.2.3以上"),
     ],
 )
 def test_one_figure_in_two_notations_is_the_same(left: str, right: str) -> None:
@@ -74,6 +82,9 @@ def test_one_figure_in_two_notations_is_the_same(left: str, right: str) -> None:
         ("5", "VLX-5"),
         ("third place", "3 places"),
         ("v1.2.3", "v1.2.4"),
+        ("JPY 5,000", "一泊15,000円で朝食付き"),
+        ("14:30", "会议14:45开始"),
+        ("May 1, 2024", "合同于2024-05-02生效"),
     ],
 )
 def test_different_figures_are_not_the_same(left: str, right: str) -> None:

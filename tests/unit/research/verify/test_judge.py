@@ -423,3 +423,12 @@ def test_leaving_something_off_is_only_supported_where_the_clause_is_whole(
 ) -> None:
     given = _verdict(make_world, sentence, document=document)
     assert given.verdict == verdict, given.reason
+
+
+def test_a_name_glued_to_letters_without_spaces_counts_as_quoted(make_world: Maker) -> None:
+    document = "型番VLX-500は重さ12.5kgです。学习Python课程的费用是每人500元。"
+    sentence = "The device VLX-500 weighs 12.5 kg."
+    names = {check.name: check.outcome for check in _verdict(make_world, sentence, document=document).checks}
+    assert names["names"] == "pass"
+    wrong = _verdict(make_world, "The device VLX-600 weighs 12.5 kg.", document=document)
+    assert {check.name: check.outcome for check in wrong.checks}["names"] == "fail"
