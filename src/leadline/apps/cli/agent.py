@@ -50,12 +50,12 @@ def tell_reply(reply: AgentReply, *, as_json: bool) -> Exit:
     """Print what a turn came to; returns the exit code."""
     if not reply.completed:
         say(f"leadline: the turn {_why(reply)}; see: leadline show {reply.session}")
-    elif not as_json and sys.stderr and sys.stderr.isatty():
-        say(f'go on with: leadline resume {reply.session} "TASK"')
     if as_json:
         document(msgspec.json.encode({"text": reply.text, "session": reply.session, "end": reply.end}))
     elif reply.text and reply.end.reason != "error":
         document(visible(reply.text) if sys.stdout.isatty() else reply.text)
+    if reply.completed and not as_json and sys.stderr and sys.stderr.isatty():
+        say(f'go on with: leadline resume {reply.session} "TASK"')
     return Exit.DONE if reply.completed else _exit_of(reply)
 
 

@@ -25,11 +25,13 @@ from leadline.core.session.events import (
     UserEntered,
 )
 from leadline.core.session.log import Session
+from leadline.research.engine.interrupted import Placed
 from leadline.research.events import RESEARCH_EVENTS
 
 _SHORT = 400
 _LONG = 4000
 _FACTS = {kind.TYPE: kind for kind in RESEARCH_EVENTS}
+_OF_A_RUN = {Placed.TYPE, *_FACTS}
 
 
 def transcript(session: Session) -> str:
@@ -46,7 +48,7 @@ def transcript(session: Session) -> str:
         lines.append(kin if header.depth else f"fork of {header.parent}")
     facts = Facts()
     for logged in session.logged:
-        lines.extend(_fact(facts, logged) if logged.type in _FACTS else _block(session, logged))
+        lines.extend(_fact(facts, logged) if logged.type in _OF_A_RUN else _block(session, logged))
     for stray in session.quarantined:
         said = f"{stray.event.type} {_data(stray.event)}" if stray.event else "(cannot be read)"
         lines.append(f"not part of the session: {stray.file or 'line'} {stray.line}: {stray.reason}: {said}")
@@ -54,9 +56,12 @@ def transcript(session: Session) -> str:
 
 
 def _fact(facts: Facts, logged: Logged) -> Iterator[str]:
-    """A fact of a run, as the run told it when it was new."""
+    """A fact of a run, as the run told it when it was new, and where its corpus is."""
     try:
-        line = facts.line(logged.as_(_FACTS[logged.type]))
+        if logged.type == Placed.TYPE:
+            line = f"corpus: {', '.join(logged.as_(Placed).corpus)}"
+        else:
+            line = facts.line(logged.as_(_FACTS[logged.type]))
     except EventUndecodable:
         line = f"{logged.type} {_data(logged)}"
     if line:
