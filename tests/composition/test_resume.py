@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections import Counter
 from collections.abc import Callable, Generator
@@ -113,6 +114,36 @@ def test_a_run_that_was_killed_twice_tells_each_lost_call_once(
         resumed = command("resume", run, *at(server))
     assert resumed.err.count("may be billed twice") == 1
     assert resumed.out.decode() == whole
+
+
+def rereading(request: Received) -> Behaviour:
+    """What a unit does that reads its source a second time."""
+    answered = [str(message["content"]) for message in request.messages if message["role"] == "tool"]
+    source = re.findall(r"d-[0-9a-f]{10}", answered[0])[0] if answered else ""
+    if not answered:
+        return call("corpus_search", {"query": "hotel caps"})
+    if len(answered) < 3:
+        return call("read", {"source": source})
+    if len(answered) == 3:
+        return call("record_evidence", {"source": source, "quote": HOTEL, "claim": "There is a cap."})
+    return call("structured_output", {"findings": "found", "unresolved": []})
+
+
+def test_a_call_that_was_made_before_the_kill_is_refused_after_it_as_without_one(
+    command: Command, corpus: Path
+) -> None:
+    with served(Once(4, STALL, FakeResearcher(unit=rereading))) as server:
+        process = started("research", QUESTION, "--corpus", corpus, *at(server))
+        run = run_id(until(process, "run "))
+        while len(server.requests) < 4:
+            assert process.poll() is None
+        process.kill()
+        process.communicate()
+        assert command("resume", run, *at(server)).code == 0
+        answers = [str(one["content"]) for one in server.requests[-2].messages if one["role"] == "tool"]
+    assert "The same call was already made in this unit" in answers[2]
+    replayed = command("replay", run)
+    assert replayed.code == 0, replayed.out.decode()
 
 
 def test_a_run_that_was_cancelled_goes_on(command: Command, corpus: Path, whole: str) -> None:

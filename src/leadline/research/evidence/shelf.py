@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
+import msgspec
 from anyio import to_thread
 from pydantic import BaseModel
 
@@ -16,9 +17,10 @@ from leadline.core.session.blobs import Blobs
 from leadline.core.session.errors import BlobWriteFailed
 from leadline.core.session.log import Session
 from leadline.core.tools.invocation import ToolInvocation
+from leadline.core.tools.shape import Violations
 from leadline.core.tools.spec import Tool, ToolOutput
 from leadline.research.events import FoundBy, PageSpan, Searched, Source, SourceFound, SourceRead
-from leadline.research.evidence.citing import Cited, calls_of
+from leadline.research.evidence.citing import Cited, MadeCall, calls_of
 from leadline.research.evidence.governor import READ, SEARCH, SOURCE_TOOLS, SourceGovernor
 from leadline.research.evidence.record import RunRecord
 from leadline.research.sources.dates import document_date
@@ -105,6 +107,7 @@ class UnitSources:
         self._shelf = shelf
         self._governor = governor
         self.tools = tuple(self._governed(tool) for tool in tools)
+        self._by_name = {tool.name: tool for tool in tools}
 
     def restore(self, child: Session) -> None:
         """Count what an attempt that is taken up used before, and write down what its run did not come to.
@@ -114,10 +117,20 @@ class UnitSources:
         for made in calls_of(child):
             if made.name not in SOURCE_TOOLS:
                 continue
-            self._governor.refusal(made.name, made.arguments)
+            self._governor.refusal(made.name, self._as_run(made))
             if not made.is_error:
                 self._governor.observe(made.name, made.value)
                 self._write_down(made.name, made.value, Cited(child.id, made.seq, made.call_id))
+
+    def _as_run(self, made: MadeCall) -> Mapping[str, JsonValue]:
+        """The arguments as the tool was run with them: the log has what the model wrote, without defaults."""
+        tool = self._by_name.get(made.name)
+        if tool is None:
+            return made.arguments
+        try:
+            return _plain(tool.takes.accept(msgspec.json.encode(made.arguments).decode()))
+        except Violations:
+            return made.arguments  # by an earlier version, whose tool took what this one does not
 
     def _governed(self, tool: Tool) -> Tool:
         async def execute(arguments: object, call: ToolInvocation) -> ToolOutput | JsonValue:
