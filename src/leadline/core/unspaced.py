@@ -10,8 +10,9 @@ from leadline.core.patterns import lazy_pattern
 UNSPACED = "\u1100-\u11ff\u3005\u3007\u3041-\u3096\u30a1-\u30fa\u30fc-\u30fe\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\uac00-\ud7a3\U00020000-\U0003ffff"
 """Letters of such scripts, as the inside of a character class."""
 
-SPACED = rf"[^\W{UNSPACED}]"
-"""A letter, number or underscore of a script with spaces between words: `\\w` of a pattern that looks for such a word."""
+SPACED = r"(?-i:[0-9A-Z_a-zÀ-ÖØ-öø-ÿ])"
+"""A letter, number or underscore of Latin-1: instead of `\\w` at the border of a name or number that may be glued to
+letters of such scripts. Small, as a class of all other letters takes a millisecond to compile."""
 
 RUN = lazy_pattern(f"[{UNSPACED}]+")
 """Such letters without anything between them."""

@@ -43,8 +43,8 @@ _PATTERN = lazy_pattern(
     rf"""
       (?P<iso>(?<![\d.,-])(?P<iso_y>{_YEAR})-(?P<iso_m>0[1-9]|1[0-2])(?:-(?P<iso_d>[0-3]\d))?(?![\d-]))
     | (?P<dmy>(?<!\d)(?P<dmy_d>[0-3]?\d)(?:st|nd|rd|th|er|\.|º)?{_OF}\s+(?P<dmy_m>{_MONTH}){_OF},?\s+(?P<dmy_y>{_YEAR}))
-    | (?P<mdy>(?<!{SPACED})(?P<mdy_m>{_MONTH})\s+(?P<mdy_d>[0-3]?\d)(?:st|nd|rd|th)?,?\s+(?P<mdy_y>{_YEAR}))
-    | (?P<my>(?<!{SPACED})(?P<my_m>{_MONTH}){_OF},?\s+(?P<my_y>{_YEAR}))
+    | (?P<mdy>(?<!\w)(?P<mdy_m>{_MONTH})\s+(?P<mdy_d>[0-3]?\d)(?:st|nd|rd|th)?,?\s+(?P<mdy_y>{_YEAR}))
+    | (?P<my>(?<!\w)(?P<my_m>{_MONTH}){_OF},?\s+(?P<my_y>{_YEAR}))
     | (?P<dot>(?<![\d.])(?P<dot_d>[0-3]?\d)\.\s?(?P<dot_m>[01]?\d)\.\s?(?P<dot_y>{_YEAR}))
     | (?P<slash>(?<![\d/])(?P<slash_a>[0-3]?\d)/(?P<slash_b>[0-3]?\d)/(?P<slash_y>{_YEAR}))
     | (?P<cjk>(?P<cjk_y>(?:19|20)\d{{2}})\s*年(?:\s*(?P<cjk_m>[01]?\d)\s*月(?:\s*(?P<cjk_d>[0-3]?\d)\s*日)?)?)

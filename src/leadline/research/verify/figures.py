@@ -86,16 +86,16 @@ _DATE_PATTERNS: tuple[str, ...] = (
     rf"{_START}(?<![.-]){_Y}-(?P<m>0\d)(?![\d-])",
     rf"{_START}(?<!\.)(?P<d>\d{{1,2}})\. ?(?P<m>\d{{1,2}})\. ?(?P<y>[12]\d{{3}}|\d{{2}})(?![\d.])",
     rf"{_START}(?<![./])(?P<a>\d{{1,2}})/(?P<b>\d{{1,2}})/(?P<y>[12]\d{{3}}|\d{{2}})(?![\d/])",
-    rf"{_START}(?<![.,]){_D}{_ORD} (?:of )?{_MONTH.format('mn')}(?:,? {_Y})?",
-    rf"{_START}{_MONTH.format('mn')} {_D}(?:st|nd|rd|th)?(?![\d.,]*\d)(?:,? {_Y})?",
-    rf"{_START}{_MONTH.format('mn')},? {_Y}",
-    rf"(?<=\bin ){_START}{_MONTH.format('mn')}{_END}",
+    rf"(?<![\w.,]){_D}{_ORD} (?:of )?{_MONTH.format('mn')}(?:,? {_Y})?",
+    rf"(?<!\w){_MONTH.format('mn')} {_D}(?:st|nd|rd|th)?(?![\d.,]*\d)(?:,? {_Y})?",
+    rf"(?<!\w){_MONTH.format('mn')},? {_Y}",
+    rf"(?<=\bin )(?<!\w){_MONTH.format('mn')}(?!\w)",
     r"(?<!\d)(?P<y>[12]\d{3})年(?:(?P<m>\d{1,2})月(?:(?P<d>\d{1,2})[日号])?)?",
     r"(?<!\d)(?P<m>\d{1,2})月(?P<d>\d{1,2})[日号]",
     rf"{_START}q(?P<q>[1-4])(?:(?: of|/|-)? ?{_Y})?{_END}",
     rf"{_START}(?<!\.){_Y}[ -]?q(?P<q>[1-4]){_END}",
-    rf"{_START}(?P<qw>{_QUARTER_WORDS}|1st|2nd|3rd|4th)[ -]quarter(?:(?: of)? {_Y})?{_END}",
-    rf"{_START}(?:fy|fiscal|fiscal year|financial year) ?{_Y}",
+    rf"(?<!\w)(?P<qw>{_QUARTER_WORDS}|1st|2nd|3rd|4th)[ -]quarter(?:(?: of)? {_Y})?(?!\w)",
+    rf"(?<!\w)(?:fy|fiscal|fiscal year|financial year) ?{_Y}",
 )
 _ALSO_WORDS = frozenset({"may", "march", "mar", "mars"})
 """Months that, in lower case, are other words."""

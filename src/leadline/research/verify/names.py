@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from leadline.core.patterns import lazy_pattern
-from leadline.core.unspaced import SPACED, UNSPACED
+from leadline.core.unspaced import UNSPACED
 from leadline.research.verify.typography import level
 
 _CODE = lazy_pattern(
@@ -17,7 +17,7 @@ _NOT_A_CODE = lazy_pattern(
     r"\d[\d.,]*(?:st|nd|rd|th|s|[kKmMbBtTgGwWhHlLsSvVxXA%]|[kMGTm]?Wh?|[kKMGT]B|[kcmµ]?[mgl]|[kMG]?Hz|bn|mn|tn|ms|min|mAh|Ah|dB|pp|bp|bps)|[QHqh][1-4]|FY\d+|\d+-[a-z-]+|v\d[\d.]*"
 )
 _WORD = lazy_pattern(r"(?<!\w)[^\W\d_]+(?:['.&-][^\W\d_]+)*")
-_FOLDED_WORD = lazy_pattern(rf"(?:{SPACED}|')+|[{UNSPACED}]+")
+_FOLDED_WORD = lazy_pattern(rf"(?:[^\W{UNSPACED}]|')+|[{UNSPACED}]+")
 _CJK = lazy_pattern(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 _LETTER = lazy_pattern(r"[^\W\d_]")
 _OPENERS = frozenset(".!?:;\"'([{•*#|\n")

@@ -8,12 +8,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from typing import Protocol, cast
+from typing import Literal, Protocol, cast
 
-from leadline.core.unspaced import RUN, SPACED, UNSPACED, asked_pairs
+from leadline.core.unspaced import RUN, UNSPACED, asked_pairs
 
 _WORD = re.compile(rf"\d+(?:[.,]\d+)+|(?:(?![_{UNSPACED}])\w)+")
 _MOST_TERMS = 32
+
+
+_MOST_ENDING = 6
+"""Letters that may follow the root of a word."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +25,24 @@ class Term:
     """One thing asked for: a word with its endings, a number, or two letters of a script without spaces."""
 
     text: str
-    pattern: re.Pattern[str]
-    """Finds it in folded text; roughly as the index does, for ranking and for showing."""
+    root: str
+    """What of it stands in folded text, roughly as the index has it, for ranking and for showing."""
+    stands: Literal["anywhere", "whole", "with endings"]
+
+    def places(self, folded: str) -> Iterator[tuple[int, int]]:
+        """Start and end of each place where it stands. By hand: a pattern costs more than it saves, for so few texts."""
+        at = folded.find(self.root)
+        while at >= 0:
+            end = at + len(self.root)
+            if self.stands == "anywhere":
+                yield at, end
+            elif not (at and _is_spaced(folded[at - 1])):
+                last = end
+                while last < len(folded) and last - end <= _MOST_ENDING and _is_spaced(folded[last]):
+                    last += 1
+                if self.stands == "with endings" or last == end:
+                    yield at, min(last, end + _MOST_ENDING)
+            at = folded.find(self.root, at + 1)
 
     @property
     def weight(self) -> int:
@@ -41,8 +61,8 @@ class Query:
     def found_in(self, folded: str) -> Iterator[tuple[int, int, int]]:
         """Start, end and number of the term, for each place where a term stands."""
         for number, term in enumerate(self.terms):
-            for found in term.pattern.finditer(folded):
-                yield found.start(), found.end(), number
+            for start, end in term.places(folded):
+                yield start, end, number
 
 
 def parse(text: str) -> Query | None:
@@ -54,7 +74,7 @@ def parse(text: str) -> Query | None:
     quoted = [f'"{word}"' for word in telling]
     for found in RUN.finditer(composed):
         for gram in asked_pairs(found.group()):
-            terms.append(Term(gram, re.compile(re.escape(gram))))
+            terms.append(Term(gram, gram, "anywhere"))
             quoted.append(f'"{gram}"' if len(gram) > 1 else f'"{gram}" *')
     if not terms:
         return None
@@ -80,18 +100,18 @@ def _plain(char: str) -> str:
 
 def _word(word: str) -> Term:
     if not word.isalpha() or len(word) < 4:
-        return Term(word, re.compile(rf"{_beginning(word)}(?!{SPACED})"))
+        return Term(word, word, "whole")
     root = _stemmer()(word)
     if root.endswith("i"):  # Porter writes a final y as i
         root = root[:-1]
     root = root if word.startswith(root) else word
-    return Term(word, re.compile(rf"{_beginning(root)}{SPACED}{{0,6}}"))
+    return Term(word, root, "with endings")
 
 
-def _beginning(word: str) -> str:
-    """A pattern for `word` at the beginning of a word; looking back from its end lets the search leap to its letters."""
-    letters = re.escape(word)
-    return f"{letters}(?<!{SPACED}{letters})"
+@lru_cache(maxsize=4096)
+def _is_spaced(char: str) -> bool:
+    """Whether a letter, number or underscore belongs to a word of a script with spaces between words."""
+    return (char.isalnum() or char == "_") and not RUN.match(char)
 
 
 @lru_cache(maxsize=1)
