@@ -172,7 +172,7 @@ class ResearchEngine(Service, key="research"):
         except BaseException:
             await self.dispose(run)
             raise
-        self._ctx.spawn(warm_up, self._ctx.get(Clock), name="warm up")
+        run.accompany(self._ctx.spawn(warm_up, self._ctx.get(Clock), name="warm up"))
         return run
 
     async def dispose(self, run: ResearchRun) -> None:

@@ -13,6 +13,7 @@ from leadline.core.session.events import Event
 from leadline.core.tools.admission import described
 from leadline.core.tools.fence import derived_token
 from leadline.kernel.context import Context
+from leadline.kernel.effects import TaskHandle
 from leadline.research.engine.children import Children
 from leadline.research.engine.finish import Finisher
 from leadline.research.engine.versions import relate
@@ -57,10 +58,15 @@ class ResearchRun:
         self._settled = anyio.Event()
         self._result: ResearchResult | None = None
         self._defect: BaseException | None = None
+        self._company: list[TaskHandle] = []
 
     def begin(self) -> None:
         """Set the method to work; done once, by the engine."""
         self._ctx.spawn(self._drive, name=f"run {self.id}")
+
+    def accompany(self, task: TaskHandle) -> None:
+        """Let a task of the engine end with the run."""
+        self._company.append(task)
 
     @property
     def id(self) -> str:
@@ -115,6 +121,8 @@ class ResearchRun:
         with anyio.CancelScope(shield=True):
             if not self._settled.is_set():
                 await self.cancel("disposed")
+            for task in self._company:
+                await task.stop()
             await self._parts.children.dispose()
             await self._parts.coordinator.dispose()
             self._parts.corpus.close()
