@@ -116,6 +116,25 @@ def test_a_run_that_was_killed_twice_tells_each_lost_call_once(
     assert resumed.out.decode() == whole
 
 
+def test_the_work_of_a_run_is_not_resumed_apart_from_it(command: Command, corpus: Path, whole: str) -> None:
+    with served(Once(3, STALL)) as server:
+        process = started("research", QUESTION, "--corpus", corpus, *at(server))
+        run = run_id(until(process, "run "))
+        while len(server.requests) < 3:
+            assert process.poll() is None
+        process.kill()
+        process.communicate()
+        parts = [one["id"] for one in command("sessions", "list", "--parent", run, "--json").json]
+        assert parts
+        for part in parts:
+            for task in ([], ["go on"]):
+                refused = command("resume", part, *task, *at(server))
+                assert refused.code == 2
+                assert f"leadline resume {run}" in refused.complaint
+        assert len(server.requests) == 3
+        assert command("resume", run, *at(server)).out.decode() == whole
+
+
 def rereading(request: Received) -> Behaviour:
     """What a unit does that reads its source a second time."""
     answered = [str(message["content"]) for message in request.messages if message["role"] == "tool"]

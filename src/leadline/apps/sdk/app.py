@@ -55,6 +55,16 @@ class NothingToResume(LeadlineError):
         )
 
 
+class MadeForAnother(LeadlineError):
+    """A session was to go on by itself that a run or an agent made for work of its own, with its own tools."""
+
+    def __init__(self, session_id: str, parent: str) -> None:
+        super().__init__(
+            f"session {session_id} is a part of {parent}, which goes on with it: leadline resume {parent}; "
+            f"to talk to it apart from that: leadline sessions fork {session_id}"
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class AgentReply:
     """What one turn of an agent came to."""
@@ -322,6 +332,7 @@ class Leadline:
 
         Raises:
             SessionNotFound, SessionLocked, SessionNotContinuable: the session to go on with cannot be.
+            MadeForAnother: it is work of a run or of another agent, which goes on with it.
             LeadlineError: the model is not there, or the session cannot be written.
         """
         from leadline.core.agent.agents import Agents
@@ -330,13 +341,20 @@ class Leadline:
         chosen = ModelRef.parse(model) if model else None
         spec = AgentSpec(model=chosen, persona=persona, label=label)
         agents = self.ctx.get(Agents)
-        found = await self.sessions.resolve(resume) if resume else None
+        found = await self._own(resume) if resume else None
         agent = await (agents.resume(found, spec) if found else agents.create(spec))
         try:
             yield agent
         finally:
             with CancelScope(shield=True):
                 await agent.dispose()
+
+    async def _own(self, session_id: str) -> str:
+        """The id of a session that a person may go on with."""
+        session = await self.sessions.read(session_id)
+        if session.header.depth and session.header.parent is not None:
+            raise MadeForAnother(session.id, session.header.parent)
+        return session.id
 
     @property
     def sessions(self) -> Sessions:
