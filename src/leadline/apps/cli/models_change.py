@@ -167,7 +167,8 @@ def _tell(
         shown = {key: one for key, one in roles.items() if one}
         document(msgspec.json.encode({**facts, "default": now.get("default"), "roles": shown}))
     else:
-        document(f"{done}; default model: {now.get('default')}")
+        named = "".join(f"; {key}: {one}" for key, one in roles.items() if one)
+        document(f"{done}; default model: {now.get('default')}{named}")
     overruled = [
         key
         for key, value in (
