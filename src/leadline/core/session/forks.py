@@ -26,6 +26,9 @@ def fork_point(session: Session, turn: int | None = None) -> int:
     if chosen in ends:
         return ends[chosen]
     if session.place.turn_open and session.place.turn == chosen:
-        raise ForkRefused(f"session {session.id} is still in turn {chosen}; choose one that has ended")
+        raise ForkRefused(
+            f"session {session.id} is still in turn {chosen}; choose one that has ended, "
+            f"or end it: leadline resume {session.id}"
+        )
     had = f"it has had turns {min(ends)} to {max(ends)}" if ends else "it has had none"
     raise ForkRefused(f"session {session.id} has no turn {chosen}: {had}")
