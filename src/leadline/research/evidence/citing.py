@@ -13,6 +13,9 @@ from leadline.core.llm.messages import ToolMessage
 from leadline.core.session.events import ToolAnswered, ToolCalled, TurnResumed
 from leadline.core.session.log import Session
 from leadline.core.tools.invocation import ToolInvocation
+from leadline.core.tools.outcome import Code
+
+_STOPPED = frozenset((Code.ABORTED, Code.ABORTED_BEFORE_DISPATCH))
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,8 @@ def call_seq(call: ToolInvocation) -> int | None:
 def calls_of(session: Session) -> Iterator[MadeCall]:
     """Every call with a result that its tool gave and that counts, in the order of the calls.
 
-    A call that was stopped and made again is told once, by the `tool/call` that its result came after.
+    A call that was stopped is none, as it is made again when its turn goes on; one that was made again is told once,
+    by the `tool/call` that its result came after.
     """
     void = {message for resumed in session.of(TurnResumed) for message in resumed.void}
     called: dict[str, tuple[int, ToolCalled]] = {}
@@ -66,11 +70,16 @@ def calls_of(session: Session) -> Iterator[MadeCall]:
         event = session.event(line) if line.type in (ToolCalled.TYPE, ToolAnswered.TYPE) else None
         if isinstance(event, ToolCalled):
             called[event.call_id] = line.seq, event
-        elif isinstance(event, ToolAnswered) and not event.synthesised and event.message.id not in void:
+        elif isinstance(event, ToolAnswered) and _given(event) and event.message.id not in void:
             before = called.get(event.message.call_id)
             if before is not None:
                 made[before[0]] = _made(*before, event.message)
     yield from (made[seq] for seq in sorted(made))
+
+
+def _given(answered: ToolAnswered) -> bool:
+    """Whether the tool itself gave the result."""
+    return not answered.synthesised and answered.error_code not in _STOPPED
 
 
 def _made(seq: int, called: ToolCalled, message: ToolMessage) -> MadeCall:
