@@ -16,6 +16,7 @@ from leadline.core.session.events import (
     TurnResumed,
     TurnStart,
 )
+from leadline.core.tools.outcome import Code
 from leadline.research.evidence.citing import calls_of
 from leadline.testing.sessions import memory_session
 
@@ -54,3 +55,17 @@ def test_a_call_that_was_stopped_and_made_again_is_told_once_by_its_second_makin
         ("c1", 3, {"of": "t1"}),
         ("c2", 12, {"of": "t2"}),
     ]
+
+
+def test_a_call_that_was_stopped_and_not_made_again_yet_is_none() -> None:
+    said = ToolMessage("stopped", "c1", "read", "was cancelled", is_error=True)
+    events: list[Event] = [
+        TurnStart(turn=1),
+        StepStart(turn=1, step=1),
+        AssistantSaid(turn=1, step=1, message=AssistantMessage("a1", (ToolCall("c1", "read", "{}"),), "m/m")),
+        called("c1"),
+        ToolAnswered(turn=1, step=1, message=said, error_code=Code.ABORTED),
+        StepEnd(turn=1, step=1),
+        TurnEnd(turn=1, reason="aborted"),
+    ]
+    assert list(calls_of(memory_session(events=events))) == []
