@@ -113,9 +113,10 @@ def version_of(connection: sqlite3.Connection) -> int:
     Raises:
         SchemaUnknown: it is of a later version, or of another program.
     """
-    (owner,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    # Last: where another process has just made the tables, it is theirs to see as well.
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
     if owner != APPLICATION_ID and (tables or version):
         raise SchemaUnknown("it is the database of another program; choose another path")
     if version > VERSION:
