@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -45,7 +46,7 @@ class Decoder(Protocol):
         ...
 
 
-class ReplyDecoder:
+class ReplyDecoder(ABC):
     """The state machine. A wire format says in `chunk` and `reply` what its own words mean.
 
     After the `Finish` it yields nothing.
@@ -73,13 +74,13 @@ class ReplyDecoder:
         """Whether the provider has said why it ends, so that little can be missing."""
         return self.reason is not None
 
+    @abstractmethod
     def chunk(self, members: Mapping[str, object], data: str) -> list[StreamEvent]:
         """The events of one object of the stream; ``data`` is its text."""
-        raise NotImplementedError
 
+    @abstractmethod
     def reply(self, members: Mapping[str, object], body: bytes) -> list[StreamEvent]:
         """The events of a reply in one piece, without the end."""
-        raise NotImplementedError
 
     def feed(self, data: str, event: str = "message") -> list[StreamEvent]:
         """The events of one server-sent event, given its data and its type."""
