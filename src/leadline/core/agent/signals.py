@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from leadline.core.llm.request import CallConfig
     from leadline.core.llm.stream import StreamEvent
     from leadline.core.session.events import TurnEnd
+    from leadline.core.spend.limiter import Waiting
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,33 @@ class ProposeRequest(Around["CallConfig"]):
 
     agent: Agent
     config: CallConfig
+
+
+@dataclass(frozen=True)
+class RequestPending(Gather[None]):
+    """A request is about to be made from the log. A listener may make what the model sees smaller first.
+
+    It does so with an event that shapes the window (`window/changed`); the request is made from the log as it
+    stands when every listener has returned.
+    """
+
+    agent: Agent
+    turn: int
+    step: int
+    tokens: int
+    """Estimated size of the whole request, what has just entered included."""
+    window: int | None
+    """Tokens that the model takes, prompt and answer together; None: not known."""
+    output: int
+    """Tokens that the answer may have."""
+
+
+@dataclass(frozen=True)
+class CallWaiting(Notice):
+    """A call to a model stands in line, or the reason why it does has changed."""
+
+    agent: Agent
+    waiting: Waiting
 
 
 @dataclass(frozen=True)
