@@ -27,7 +27,12 @@ StopCode: TypeAlias = Literal[
     "UNSUPPORTED",
     "GAVE_UP",
     "HTTP",
+    "CAPACITY",
+    "BUDGET",
+    "NO_PRICE",
 ]
+"""``CAPACITY``: waited in line longer than allowed; ``BUDGET``: a ceiling is reached; ``NO_PRICE``: a ceiling on
+money stands, and what the call costs is not known. The rest are the provider's refusals."""
 
 
 class Wait(msgspec.Struct, frozen=True, tag_field="family", tag="wait", omit_defaults=True):
@@ -52,6 +57,8 @@ class Stop(msgspec.Struct, frozen=True, tag_field="family", tag="stop", omit_def
     resets_in_s: float | None = None
     """Seconds until the provider says it serves again, where it said so."""
     request_id: str | None = None
+    window_tokens: int | None = None
+    """For CONTEXT_WINDOW_EXCEEDED: the window that the provider named in its refusal."""
 
 
 LlmFailure: TypeAlias = Wait | Stop
