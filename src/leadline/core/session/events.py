@@ -341,6 +341,19 @@ class ToolCalled(Event, frozen=True, kw_only=True):
     """The model's call on whose behalf this one is made; None when it is the model's own."""
 
 
+class Spilled(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the whole of a result is, of which the model was shown beginning and end."""
+
+    blob: str
+    """sha256 of the whole text, sanitised, in the blob store."""
+    chars: int
+    """Characters of the whole."""
+    head: int
+    """Characters of its beginning that were shown."""
+    tail: int
+    """Characters of its end that were shown."""
+
+
 class ToolAnswered(Event, frozen=True, kw_only=True):
     """The outcome of a call, as the model reads it and as programs do."""
 
@@ -363,6 +376,8 @@ class ToolAnswered(Event, frozen=True, kw_only=True):
     """As in `tool/call`; the result of a nested call is not shown to the model."""
     concludes_turn: bool = False
     """Whether the turn ends after this step."""
+    spilled: Spilled | None = None
+    """Given where the message has only beginning and end of the result, and the whole is stored."""
 
 
 # --- the log itself ----------------------------------------------------------------------------------------
