@@ -7,9 +7,11 @@ from collections.abc import Container
 import msgspec
 
 from leadline.core.llm.failure import Wait
+from leadline.core.llm.limits import RateLimits
 from leadline.core.llm.messages import AssistantContent, Reasoning, Text, ToolCall
 from leadline.core.llm.stream import (
     Finish,
+    LimitsReport,
     ReasoningDelta,
     StreamEvent,
     TextDelta,
@@ -28,6 +30,8 @@ class Completion(msgspec.Struct, frozen=True):
     finish: Finish
     dropped_calls: tuple[ToolCall, ...] = ()
     """Calls of a stream that did not end properly; their arguments may be cut off."""
+    limits: RateLimits | None = None
+    """What the response said about rate limits."""
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -101,6 +105,7 @@ class Assembler:
         self._calls: list[_Call] = []
         self._open: _Call | None = None
         self._usage = NOT_REPORTED
+        self._limits: RateLimits | None = None
         self._finish: Finish | None = None
 
     def add(self, event: StreamEvent) -> None:
@@ -116,6 +121,8 @@ class Assembler:
                 self._fragment(event)
             case UsageReport(usage):
                 self._usage = usage
+            case LimitsReport(limits):
+                self._limits = limits
             case Finish():
                 self._finish = event
 
@@ -138,9 +145,9 @@ class Assembler:
                 calls.append(call)
                 content.append(call)
         if finish.state == "done":
-            return Completion(tuple(content), self._usage, finish)
+            return Completion(tuple(content), self._usage, finish, limits=self._limits)
         kept = tuple(part for part in content if not isinstance(part, ToolCall))
-        return Completion(_joined(kept), self._usage, finish, tuple(calls))
+        return Completion(_joined(kept), self._usage, finish, tuple(calls), self._limits)
 
     def _write(self, text: str, *, reasoning: bool, opaque: str | None = None) -> None:
         if not text and opaque is None:

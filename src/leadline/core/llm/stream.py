@@ -1,6 +1,7 @@
 """The one stream vocabulary: what an adapter yields while a model answers.
 
-A stream is any number of deltas and at most one `UsageReport`, then exactly one `Finish`.
+A stream is at most one `LimitsReport`, any number of deltas and at most one `UsageReport`, then
+exactly one `Finish`.
 Expected failure is the `Finish`; only cancellation and defects raise.
 """
 
@@ -11,6 +12,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from leadline.core.llm.failure import LlmFailure
+from leadline.core.llm.limits import RateLimits
 from leadline.core.llm.usage import Usage
 
 FinishState: TypeAlias = Literal["done", "length", "refused", "error", "incomplete"]
@@ -48,6 +50,15 @@ class UsageReport(msgspec.Struct, frozen=True, tag_field="event", tag="usage"):
     usage: Usage
 
 
+class LimitsReport(msgspec.Struct, frozen=True, tag_field="event", tag="limits"):
+    """What the head of the response says about rate limits; comes first, and only where it says something.
+
+    Nobody is shown it and no log holds it: it is for those who decide when the next request may go.
+    """
+
+    limits: RateLimits
+
+
 class Finish(msgspec.Struct, frozen=True, tag_field="event", tag="finish", omit_defaults=True):
     """The end of the stream."""
 
@@ -62,4 +73,4 @@ class Finish(msgspec.Struct, frozen=True, tag_field="event", tag="finish", omit_
     """The text ends with a tool call written as text: ask the model once to call the tool."""
 
 
-StreamEvent: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | UsageReport | Finish
+StreamEvent: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | UsageReport | LimitsReport | Finish
