@@ -289,6 +289,10 @@ class Conversation(Sequence[Message]):
         """How many messages will never change."""
         return self._settled
 
+    def extends(self, earlier: Conversation) -> bool:
+        """Whether its settled messages begin with those of `earlier` for certain; costs nothing."""
+        return self._store is earlier._store and self._settled >= earlier._settled
+
     @property
     def pairing_problem(self) -> str | None:
         """Why a provider would refuse the pairing of calls and results; None when it is right."""

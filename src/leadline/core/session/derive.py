@@ -8,7 +8,9 @@ is old. What it gives always ends pair-complete, whatever the log holds:
 - what came between a call and its result in the log stands behind the results;
 - empty messages, second results, results without a call and second entries of one message are left out;
 - an answer that did not end properly keeps its text and loses its tool calls;
-- what a turn/resumed calls void is left out from there on.
+- what a turn/resumed calls void is left out from there on;
+- what a window/changed replaces is replaced from there on, a span of it by whole answers with their results;
+  one that is undone later counts as if it had never been written.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
+
+import msgspec
 
 from leadline.core.llm.messages import (
     AssistantMessage,
@@ -37,6 +41,7 @@ from leadline.core.session.events import (
     ToolCalled,
     TurnResumed,
     UserEntered,
+    WindowChanged,
 )
 
 _E = TypeVar("_E", bound=Event)
@@ -92,12 +97,16 @@ class Derived:
         self._next = 0
         self._state = _State()
         self._void: set[str] = set()
+        self._undos: dict[int, int] = {}
+        """Number of each event that undoes one, with the number of that one."""
+        self._undone: frozenset[int] = frozenset()
         self._folds: dict[str, Callable[[Logged], None]] = {
             TurnResumed.TYPE: self._resumed,
             UserEntered.TYPE: self._user,
             AssistantSaid.TYPE: self._assistant,
             ToolCalled.TYPE: self._called,
             ToolAnswered.TYPE: self._answered,
+            WindowChanged.TYPE: self._changed,
         }
 
     @property
@@ -118,6 +127,8 @@ class Derived:
         """
         if seq < self._next:
             self._void.clear()
+            self._undos.clear()
+            self._undone = frozenset()
             self._restart()
         self._advance(seq)
         state = self._state
@@ -213,6 +224,41 @@ class Derived:
         if all(call.result is not None for call in state.calls.values()):
             self._settle()
 
+    def _changed(self, line: Logged) -> None:
+        changed = None if line.seq in self._undone else _decoded(line, WindowChanged)
+        if changed is None:
+            return
+        if changed.undoes is not None:
+            self._undo(line.seq, changed.undoes)
+            return
+        state = self._state
+        seen = state.conversation
+        stubs = {stub.message_id: stub.text for stub in changed.stubs}
+        messages = _stubbed(seen, stubs) if stubs else list(seen)
+        summary = _kept_user(changed.summary) if changed.summary is not None else None
+        span = _span(messages, changed.first, changed.last) if summary is not None else None
+        if summary is not None and span is not None and self._first_time(summary.id):
+            messages[span] = [summary]
+        if len(messages) != len(seen) or any(new is not old for new, old in zip(messages, seen, strict=True)):
+            state.conversation = Conversation(messages)
+
+    def _undo(self, seq: int, undoes: int) -> None:
+        if seq in self._undos or undoes >= seq:
+            return
+        self._undos[seq] = undoes
+        hit: set[int] = set()
+        for at, target in sorted(self._undos.items(), reverse=True):
+            if at not in hit:
+                hit.add(target)
+        undone = frozenset(hit)
+        if undone == self._undone:
+            return
+        self._undone = undone
+        # What no longer counts has been folded already: fold again without it, once.
+        upto = self._next
+        self._restart()
+        self._advance(upto)
+
 
 def derive(logged: Sequence[Logged]) -> Conversation:
     """What a model reads of a whole log."""
@@ -235,6 +281,37 @@ def _kept_user(message: UserMessage) -> UserMessage | None:
         kept = UserMessage(id=message.id, content=parts, source=message.source)
     blank = all(isinstance(part, Text) and not part.text.strip() for part in kept.content)
     return None if blank else kept
+
+
+def _stubbed(messages: Sequence[Message], stubs: dict[str, str]) -> list[Message]:
+    """The messages, with the content of some results replaced."""
+    return [
+        msgspec.structs.replace(message, content=stubs[message.id])
+        if isinstance(message, ToolMessage) and message.id in stubs
+        else message
+        for message in messages
+    ]
+
+
+def _span(messages: Sequence[Message], first: str, last: str) -> slice | None:
+    """From `first` to `last`, without what would part a call from its results; None where nothing is left."""
+    ids = [message.id for message in messages]
+    if first not in ids or last not in ids:
+        return None
+    start, end = ids.index(first), ids.index(last) + 1
+    while start < end and isinstance(messages[start], ToolMessage):
+        start += 1
+    pending: set[str] = set()
+    whole = start
+    for at in range(start, end):
+        message = messages[at]
+        if isinstance(message, ToolMessage):
+            pending.discard(message.call_id)
+        elif isinstance(message, AssistantMessage):
+            pending = {call.id for call in message.tool_calls}
+        if not pending:
+            whole = at + 1
+    return slice(start, whole) if whole > start else None
 
 
 def _kept_assistant(said: AssistantSaid) -> AssistantMessage | None:

@@ -243,6 +243,8 @@ class RequestSent(Event, frozen=True, kw_only=True):
     """What it is made of; None in logs of earlier versions."""
     idempotency_key: str = ""
     """What the provider is told so that a second sending of the same call is not a second call."""
+    tokens: int | None = None
+    """The size of the prompt in tokens as it was estimated, uncorrected; None where nobody estimated it."""
 
 
 class RequestEnded(Event, frozen=True, kw_only=True):
@@ -259,6 +261,8 @@ class RequestEnded(Event, frozen=True, kw_only=True):
     failure: LlmFailure | None = None
     usage: Usage | None = None
     """What the provider reported all the same; None when it reported nothing."""
+    cost: int | None = None
+    """Picodollars for that usage, at the price that held then; None where it is not known."""
 
 
 class LlmRetry(Event, frozen=True, kw_only=True):
@@ -309,6 +313,8 @@ class AssistantSaid(Event, frozen=True, kw_only=True):
     """`interrupted`: cancelled in mid-stream; the text that had arrived is kept."""
     usage: Usage | None = None
     """As reported by the provider; None when it reported nothing."""
+    cost: int | None = None
+    """Picodollars for that usage, at the price that held then; None where it is not known."""
     digest: str = ""
     """That of its `request/sent`."""
     cut_calls: tuple[str, ...] = ()
@@ -380,6 +386,77 @@ class ToolAnswered(Event, frozen=True, kw_only=True):
     """Given where the message has only beginning and end of the result, and the whole is stored."""
 
 
+# --- what was paid for -------------------------------------------------------------------------------------
+
+ChargeState: TypeAlias = Literal["done", "failed", "cancelled"]
+
+
+class Charged(Event, frozen=True, kw_only=True):
+    """Something other than a request of this session was paid for: a search, a reader, an embedding, a model in a tool.
+
+    What requests cost stands in the event that ends each of them.
+    """
+
+    TYPE: ClassVar[str] = "spend/charged"
+
+    turn: int | None = None
+    step: int | None = None
+    call_id: str | None = None
+    """The tool call on whose behalf it was; None where it was none."""
+    what: str
+    """Who was paid: `provider/model`, or the name of a service."""
+    purpose: str
+    calls: int = 1
+    """How many calls of that service are charged together."""
+    usage: Usage | None = None
+    """As reported; None where it is not counted in tokens, or nothing was reported."""
+    cost: int | None = None
+    """Picodollars, at the price that held then; None where it is not known."""
+    state: ChargeState = "done"
+    """How it went. What failed or was cancelled may have been billed all the same."""
+
+
+# --- the window --------------------------------------------------------------------------------------------
+
+WindowCause: TypeAlias = Literal["prune", "compact", "trim", "undo"]
+
+
+class Stub(msgspec.Struct, frozen=True):
+    """What stands for the content of a result from now on."""
+
+    message_id: str
+    text: str
+
+
+class WindowChanged(Event, frozen=True, kw_only=True):
+    """A model sees less from here on, or again what it saw before; the log keeps everything.
+
+    It names messages by their ids, so that nothing that is hidden or comes between moves what it means. An id
+    that is not among what the model sees is passed over. A span is narrowed to whole answers with all their results.
+    """
+
+    TYPE: ClassVar[str] = "window/changed"
+    DERIVES: ClassVar[bool] = True
+
+    cause: WindowCause
+    stubs: tuple[Stub, ...] = ()
+    """Results whose content is replaced."""
+    first: str = ""
+    """Id of the first message that `summary` stands for."""
+    last: str = ""
+    """Id of the last one."""
+    summary: UserMessage | None = None
+    """Stands in the place of the messages from `first` to `last`."""
+    undoes: int | None = None
+    """`seq` of an earlier one of these events, which counts no more; nor do those that name its summary."""
+    before: int = 0
+    """Estimated tokens of the whole request before."""
+    after: int = 0
+    """The same, after."""
+    child: str = ""
+    """Id of the session in which the summary was written."""
+
+
 # --- the log itself ----------------------------------------------------------------------------------------
 
 
@@ -437,6 +514,7 @@ CORE_EVENTS: tuple[type[Event], ...] = (
     AssistantSaid,
     ToolCalled,
     ToolAnswered,
+    Charged,
     SeedEnded,
     DamageMoved,
     Titled,

@@ -1,0 +1,1 @@
+"""What enters a model's window, and what makes room in it."""
