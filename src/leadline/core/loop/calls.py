@@ -74,6 +74,7 @@ class StepCalls:
                 duration_s=None if began is None else round(self._loop.clock.monotonic() - began, 6),
                 root_call_id=root,
                 concludes_turn=outcome.concludes_turn,
+                spilled=outcome.spilled,
             )
         )
 

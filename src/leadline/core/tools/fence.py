@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TypeAlias
 
@@ -19,6 +21,8 @@ FENCE_NOTICE = (
 """The sentence that says what a fence means."""
 
 MAX_LABEL = 200
+_OPENING = "<<<data-"
+_LINE = re.compile(r"^(?:<<<(data-[^\s>]+)|(data-[^\s>]+)>>>)$", re.MULTILINE)
 _TOKEN_DIGITS = 18
 
 
@@ -42,6 +46,31 @@ def fence(text: str, token: str, label: str) -> str:
     delimiter = _unused(token, f"{body}\n{source}")
     notice = FENCE_NOTICE.format(delimiter=delimiter, label=source)
     return f"{notice}\n<<<{delimiter}\n{body}\n{delimiter}>>>"
+
+
+@dataclass(frozen=True, slots=True)
+class FenceLine:
+    """A line that begins or ends a fence."""
+
+    start: int
+    end: int
+    """Behind the line, its line end not included."""
+    opens: str
+    """The delimiter of the fence that is open behind it; empty where it ends one."""
+
+
+def fence_lines(text: str) -> tuple[FenceLine, ...]:
+    """The lines that begin and end fences, in order. What looks like one inside of a fence is part of its text."""
+    if _OPENING not in text:
+        return ()
+    found: list[FenceLine] = []
+    delimiter = ""
+    for line in _LINE.finditer(text):
+        opens, closes = line.group(1), line.group(2)
+        if (opens and not delimiter) or (closes and closes == delimiter):
+            delimiter = opens or ""
+            found.append(FenceLine(line.start(), line.end(), delimiter))
+    return tuple(found)
 
 
 def _unused(token: str, text: str) -> str:

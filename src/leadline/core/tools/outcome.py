@@ -9,6 +9,7 @@ import msgspec
 
 from leadline.core.llm.jsonvalue import JsonValue
 from leadline.core.llm.messages import ToolMessage
+from leadline.core.session.events import Spilled
 from leadline.core.tools.spec import SideEffect, ToolOutput
 
 
@@ -33,6 +34,10 @@ class Truncation:
     omitted_chars: int
     blob: str | None
     """sha256 of the whole content in the blob store, if there is one."""
+    head_chars: int
+    """How much of its beginning is shown."""
+    tail_chars: int
+    """How much of its end is shown."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,14 @@ class ToolOutcome:
     """What the body may have done to the world, sorted; empty where it did not run."""
 
     truncation: Truncation | None = None
+
+    @property
+    def spilled(self) -> Spilled | None:
+        """Where the whole of a content is that was cut; None where nothing was cut or it could not be stored."""
+        cut = self.truncation
+        if cut is None or cut.blob is None:
+            return None
+        return Spilled(blob=cut.blob, chars=cut.total_chars, head=cut.head_chars, tail=cut.tail_chars)
 
     def message(self, message_id: str) -> ToolMessage:
         """The outcome in the vocabulary of messages."""

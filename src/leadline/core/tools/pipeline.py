@@ -19,11 +19,11 @@ from leadline.core.llm.messages import ToolCall
 from leadline.core.session.blobs import Blobs
 from leadline.core.tools.admission import MAX_NESTING, described, fitted, judged, unknown_tool
 from leadline.core.tools.arguments import NO_ARGUMENTS, Arguments, BadArguments, of_object, parse_arguments
-from leadline.core.tools.budget import bounded
+from leadline.core.tools.budget import ALWAYS_SHOWN, ResultRoom, Room, bounded
 from leadline.core.tools.dispatch import checked_output, run_wrapped
 from leadline.core.tools.flight import SILENT, CallLog, Flight
 from leadline.core.tools.invocation import Caller, ToolInvocation
-from leadline.core.tools.outcome import Code, ToolOutcome, canonical, failed
+from leadline.core.tools.outcome import Code, ToolOutcome, Truncation, canonical, failed
 from leadline.core.tools.policy import PostExecute, ToolFinished
 from leadline.core.tools.registry import ToolRegistry
 from leadline.core.tools.sanitise import sanitise
@@ -120,8 +120,7 @@ class ToolPipeline(Service, key="tool-pipeline"):
         content, value = sanitise(_rendered(output)), canonical(output.value)
         if len(value) > MAX_VALUE_BYTES:
             value = b"null"
-        blob = await _stored(flight.call.ctx, content) if len(content) > self.max_result_chars else None
-        shown, truncation = bounded(content, self.max_result_chars, blob)
+        shown, truncation = await self._shown(flight.call, content)
         return ToolOutcome(
             call_id=flight.call.call_id,
             root_call_id=flight.call.root_call_id,
@@ -135,6 +134,19 @@ class ToolPipeline(Service, key="tool-pipeline"):
             side_effects=tuple(sorted(flight.tool.side_effects)) if flight.started and flight.tool else (),
             truncation=truncation,
         )
+
+    def room(self, call: ToolInvocation) -> Room:
+        """How much of the result of `call` a model reads."""
+        chosen = call.ctx.find(ResultRoom)
+        return Room(self.max_result_chars) if chosen is None else chosen.room(call, self.max_result_chars)
+
+    async def _shown(self, call: ToolInvocation, content: str) -> tuple[str, Truncation | None]:
+        if len(content) <= ALWAYS_SHOWN:
+            return content, None
+        room = self.room(call)
+        if room.holds(content):
+            return content, None
+        return bounded(content, room, await _stored(call.ctx, content))
 
     def announce(self, flight: Flight, outcome: ToolOutcome) -> None:
         """Tell observers that a logged call has ended."""
