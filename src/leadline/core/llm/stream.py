@@ -71,6 +71,8 @@ class Finish(msgspec.Struct, frozen=True, tag_field="event", tag="finish", omit_
     """The provider's own word for the end."""
     leaked_call: bool = False
     """The text ends with a tool call written as text: ask the model once to call the tool."""
+    correction: str = ""
+    """What the model is told of that call, in words of the adapter that know how it calls tools; blank: the usual."""
 
 
 StreamEvent: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | UsageReport | LimitsReport | Finish

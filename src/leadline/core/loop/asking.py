@@ -280,6 +280,7 @@ class Asking:
             digest=ready.call.digest,
             cut_calls=tuple(call.name for call in completion.dropped_calls),
             leaked_call=completion.finish.leaked_call,
+            correction=completion.finish.correction,
             failure=completion.finish.failure if state == "refused" else None,
             detail=(completion.finish.detail or "") if state == "refused" else "",
         )

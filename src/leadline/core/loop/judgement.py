@@ -14,6 +14,8 @@ from leadline.core.llm.stream import FinishState
 
 MAX_TRUNCATED = 3
 """Answers cut inside a tool call before the turn ends."""
+MAX_MISWRITTEN = 3
+"""Answers whose call cannot be read, of a model that calls tools in text, before the turn fails."""
 
 FaultKind: TypeAlias = Literal["truncated", "empty", "leaked"]
 
@@ -40,6 +42,8 @@ class Answer:
     """Whether it ends with a tool call written as text."""
     max_tokens: int | None
     """The ceiling on output that the request had, else how many tokens the provider says were written."""
+    correction: str = ""
+    """What the model is told of a call written as text, where its adapter has words of its own."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ def judge(faults: Faults, answer: Answer) -> tuple[Faults, Judgement]:
     if answer.state == "length":
         return _truncated(faults, answer)
     if answer.leaked_call and not answer.calls:
-        return _leaked(faults)
+        return _leaked(faults, answer.correction)
     if not answer.text and not answer.calls:
         return _empty(faults)
     return Faults(), Accept()
@@ -112,15 +116,16 @@ def _truncated(faults: Faults, answer: Answer) -> tuple[Faults, Judgement]:
     return after, Correct("truncated", text + (" Send a shorter call." if count == 1 else ""))
 
 
-def _leaked(faults: Faults) -> tuple[Faults, Judgement]:
-    if faults.leaked:
+def _leaked(faults: Faults, correction: str) -> tuple[Faults, Judgement]:
+    if faults.leaked >= (MAX_MISWRITTEN if correction else 1):
         return faults, Fail(
             "MALFORMED_RESPONSE",
             "leaked tool call: the model wrote a tool call as text again after it was corrected",
         )
-    return replace(faults, leaked=1), Correct(
+    return replace(faults, leaked=faults.leaked + 1), Correct(
         "leaked",
-        "Your message ends with a tool call written as text. It was not run. To call a tool, use the tool "
+        correction
+        or "Your message ends with a tool call written as text. It was not run. To call a tool, use the tool "
         "interface; otherwise answer without that markup.",
     )
 

@@ -246,6 +246,7 @@ class Turn:
                 text=bool(said.message.text.strip()),
                 calls=tuple(call.name for call in said.message.tool_calls) or said.cut_calls,
                 leaked_call=said.leaked_call,
+                correction=said.correction,
                 max_tokens=spoken.max_tokens or (said.usage.completion if said.usage else None),
             ),
         )

@@ -321,6 +321,8 @@ class AssistantSaid(Event, frozen=True, kw_only=True):
     """Names of the tools whose calls were cut off, and so are not in the message."""
     leaked_call: bool = False
     """Whether its text ends with a tool call written as text."""
+    correction: str = ""
+    """What the model is told of that call; empty: the usual."""
     failure: LlmFailure | None = None
     """Given where the state is `refused` and the provider said more."""
     detail: str = ""

@@ -372,7 +372,11 @@ def _begun(attempt: RecordedAttempt | None) -> list[StreamEvent]:
 def _end_of(said: AssistantSaid, attempt: RecordedAttempt) -> Finish:
     if said.state == "refused":
         return Finish("refused", attempt.final_failure, detail=attempt.final_error or None)
-    return Finish("length" if said.state == "length" else "done", leaked_call=said.leaked_call)
+    return Finish(
+        "length" if said.state == "length" else "done",
+        leaked_call=said.leaked_call,
+        correction=said.correction,
+    )
 
 
 def _failure(ask: RecordedAsk, attempt: RecordedAttempt, ended: RequestEnded | None) -> LlmFailure:
