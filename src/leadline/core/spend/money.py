@@ -43,6 +43,11 @@ class Cost(msgspec.Struct, frozen=True, omit_defaults=True):
     complete: bool = True
     """Whether every part has a price and was reported; otherwise it cost at least `known`."""
 
+    @property
+    def exact(self) -> Money | None:
+        """All that it cost, as events have it; None where that is not known."""
+        return self.known if self.complete else None
+
     def __add__(self, other: Cost) -> Cost:
         """Both together: complete only where both are."""
         return Cost(Money(self.known + other.known), self.complete and other.complete)

@@ -1,0 +1,296 @@
+"""The one way to anything that is paid for: reserve, stand in line, call, settle."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final, Literal, Self
+
+from msgspec import structs
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from leadline.core.config import ConfigParser
+from leadline.core.llm.failure import LlmFailure, Stop
+from leadline.core.llm.limits import RateLimits
+from leadline.core.llm.usage import Usage
+from leadline.core.spend.account import Account, Exhausted, Hold, Reservation, Spent
+from leadline.core.spend.limiter import Limiter, Permit
+from leadline.core.spend.lines import Ask, Waiting
+from leadline.core.spend.money import NOTHING, Cost
+from leadline.core.spend.prices import Price, Prices
+from leadline.kernel.context import Context
+from leadline.kernel.errors import LeadlineError
+from leadline.kernel.plugin import Plugin
+from leadline.kernel.services import Service
+
+SAFETY: Final = 5
+"""A prompt is reserved with a fifth on top: an estimate is right within some 15 %."""
+
+USUAL_OUTPUT: Final = 8_192
+"""Tokens that are reserved for an answer of which nobody says how long it may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaidCall:
+    """One call that is about to be made."""
+
+    account: Account
+    what: str
+    """`provider/model`, or the name of a service."""
+    purpose: str
+    prompt_tokens: int = 0
+    """Estimate of the prompt."""
+    most_output: int | None = None
+    """Tokens that the answer may have at most; None: nobody says."""
+    group: str = ""
+    """Id of the session at the root: runs take turns in a line."""
+    priority: int = 0
+    child: bool = False
+    """Whether an agent with a parent makes it."""
+    counted: bool = True
+    """Whether tokens are counted; for a search they are not."""
+    estimate: Usage | None = None
+    """What a tool's call is charged where nothing is reported."""
+
+
+class Opened:
+    """A call that may be made now. `settle` has to be called, however it ends; the second time it does nothing."""
+
+    __slots__ = ("_meter", "_permit", "_reservation", "call", "cost")
+
+    def __init__(self, meter: Meter, call: PaidCall, reservation: Reservation, permit: Permit) -> None:
+        self.call = call
+        self.cost: Cost | None = None
+        """What `settle` found."""
+        self._meter = meter
+        self._reservation = reservation
+        self._permit = permit
+
+    def settle(
+        self,
+        usage: Usage | None = None,
+        limits: RateLimits | None = None,
+        failure: LlmFailure | None = None,
+        estimate: Usage | None = None,
+    ) -> Cost | None:
+        """The call has ended: the account is charged, the place in the line is free.
+
+        Args:
+            usage: what the provider reported; None, or nothing in it: it reported nothing.
+            limits: what the response said about rate limits.
+            failure: how it failed.
+            estimate: what is charged to the account where nothing was reported; None there: nothing was used.
+
+        Returns:
+            What it cost for certain; None where that is not known: no price, or nothing reported.
+        """
+        if self._reservation.ended:
+            return self.cost
+        reported = usage if usage is not None and usage.reported else None
+        charged = _filled(reported, estimate)
+        price = self._meter.prices(self.call.what)
+        costs = None if price is None else price.cost(charged if self.call.counted else None)
+        self._reservation.settle(
+            Spent(
+                (charged.total or 0) if charged else 0,
+                costs.known if costs else NOTHING,
+                1,
+                int(costs is None or not costs.complete),
+            )
+        )
+        self._permit.done(charged.total if charged else None, limits, failure)
+        self.cost = None if price is None or (reported is None and not price.free) else costs
+        return self.cost
+
+    def release(self) -> None:
+        """The call was not made: nothing is charged."""
+        self._reservation.release()
+        self._permit.done()
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What was paid other than by a request of a session: the fields of a `spend/charged` event."""
+
+    what: str
+    purpose: str
+    usage: Usage | None
+    cost: int | None
+    """Picodollars; None where it is not known."""
+    state: Literal["done", "failed", "cancelled"]
+
+
+class Paying:
+    """What is being paid for, inside `Meter.paid`: say what it used."""
+
+    def __init__(self) -> None:
+        self.usage: Usage | None = None
+        """As the service reported it."""
+        self.failure: LlmFailure | None = None
+        """How it failed, where that is a value."""
+        self.limits: RateLimits | None = None
+
+
+class BudgetReached(LeadlineError):
+    """Something paid for may not be called now: a ceiling is reached, its price is not known, or the wait was too long."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(stop.message + (f"; {stop.next_step}" if stop.next_step else ""))
+        self.stop = stop
+
+
+class Meter(Service, key="meter"):
+    """The one client of everything that is paid for."""
+
+    def __init__(self, limiter: Limiter, prices: Prices | None = None) -> None:
+        self.prices = prices or Prices()
+        self._limiter = limiter
+
+    def price(self, what: str) -> Price | None:
+        """The price of a model or service; None where it is not known."""
+        return self.prices(what)
+
+    def cost(self, what: str, usage: Usage | None) -> Cost | None:
+        """What a call with that usage costs now; None where no price is known."""
+        price = self.prices(what)
+        return None if price is None else price.cost(usage)
+
+    async def open(self, call: PaidCall, waiting: Callable[[Waiting], None] | None = None) -> Opened | Stop:
+        """The right to make `call`: what it may use is reserved, and it has its place in the line.
+
+        Returns:
+            A `Stop` where a ceiling is reached (`BUDGET`), where cost is limited and nobody knows the price
+            (`NO_PRICE`), or where the wait in line was too long (`CAPACITY`); nothing is held then.
+        """
+        hold = self._hold(call)
+        if isinstance(hold, Stop):
+            return hold
+        reservation = await call.account.reserve(hold)
+        if isinstance(reservation, Exhausted):
+            return Stop("BUDGET", reservation.message, next_step="allow more, or work with what there is")
+        ask = Ask(call.what, hold.tokens, call.group, call.priority, call.child)
+        try:
+            permit = await self._limiter.admit(ask, waiting)
+        except BaseException:
+            reservation.release()
+            raise
+        if isinstance(permit, Stop):
+            reservation.release()
+            return permit
+        return Opened(self, call, reservation, permit)
+
+    @asynccontextmanager
+    async def paid(
+        self,
+        call: PaidCall,
+        log: Callable[[Charge], None],
+        waiting: Callable[[Waiting], None] | None = None,
+    ) -> AsyncGenerator[Paying]:
+        """Make one paid call of a tool: a search, a reader, an embedding.
+
+        It is charged when the body ends, however it ends, and `log` is told once: a call that failed or was
+        cancelled may have been billed all the same.
+
+        Raises:
+            BudgetReached: it may not be made; nothing is charged, and `log` is not told.
+        """
+        opened = await self.open(call, waiting)
+        if isinstance(opened, Stop):
+            raise BudgetReached(opened)
+        paying, state = Paying(), "failed"
+        try:
+            yield paying
+            state = "failed" if paying.failure else "done"
+        except BaseException as error:
+            state = "failed" if isinstance(error, Exception) else "cancelled"
+            raise
+        finally:
+            cost = opened.settle(paying.usage, paying.limits, paying.failure, call.estimate)
+            log(Charge(call.what, call.purpose, paying.usage, cost.exact if cost else None, state))
+
+    def _hold(self, call: PaidCall) -> Hold | Stop:
+        """What the call may use, on the safe side."""
+        price = self.prices(call.what)
+        if price is None and call.account.limits_cost:
+            return Stop(
+                "NO_PRICE",
+                f"no price is known for {call.what}, so a ceiling on cost cannot be kept",
+                next_step=f"say what it costs: leadline models price {call.what} --input DOLLARS --output DOLLARS "
+                "(for a million tokens), or --free; or limit tokens instead of cost",
+            )
+        if not call.counted:
+            each = NOTHING if price is None else price.most(0, 0)
+            return Hold(0, each, 1, 0, each)
+        prompt = call.prompt_tokens + call.prompt_tokens // SAFETY
+        output = USUAL_OUTPUT if call.most_output is None else call.most_output
+        most = NOTHING if price is None else price.most(prompt, output)
+        least = NOTHING if price is None else price.least(call.prompt_tokens)
+        return Hold(prompt + output, most, 1, call.prompt_tokens, least)
+
+
+def _filled(reported: Usage | None, estimate: Usage | None) -> Usage | None:
+    """What is charged: what was reported, and the estimate where nothing was."""
+    if reported is None or estimate is None:
+        return reported or estimate
+    if reported.prompt is None:
+        reported = structs.replace(reported, input=estimate.prompt)
+    if reported.completion is None:
+        reported = structs.replace(reported, output=estimate.completion)
+    return reported
+
+
+class PriceConfig(BaseModel):
+    """What a model or service costs, over what the shipped lists say. US dollars for a million tokens."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str
+    """``provider/model``, or the name of a service; ``#`` stands for one digit, ``*`` for anything."""
+    input: float | None = Field(default=None, ge=0)
+    """Of input tokens."""
+    output: float | None = Field(default=None, ge=0)
+    """Of output tokens."""
+    cached_input: float | None = Field(default=None, ge=0)
+    """Of input tokens that were read from a cache; null: as `input`."""
+    cache_write: float | None = Field(default=None, ge=0)
+    """Of input tokens that were written to a cache; null: as `input`."""
+    reasoning: float | None = Field(default=None, ge=0)
+    """Of reasoning tokens; null: as `output`."""
+    call: float | None = Field(default=None, ge=0)
+    """Dollars for each call, on top."""
+    free: bool = False
+    """It costs nothing: a server of one's own."""
+    unknown: bool = False
+    """Whatever the lists say, its price is not known."""
+    like: str = ""
+    """It costs what this one costs; ``openai/*`` where the name behind the provider is the same."""
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        tokens = self.input is not None and self.output is not None
+        if (self.input is None) != (self.output is None):
+            raise ValueError("say both `input` and `output`, in dollars for a million tokens")
+        said = sum((tokens or self.call is not None, self.free, self.unknown, bool(self.like)))
+        if said != 1:
+            raise ValueError("say one of: `input` and `output` or `call`, `free`, `unknown`, `like`")
+        return self
+
+
+class MeterConfig(BaseModel):
+    """What calls cost."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    prices: tuple[PriceConfig, ...] = ()
+    """Prices of one's own; they hold before the lists that ship."""
+
+
+async def _apply(ctx: Context, config: MeterConfig) -> None:
+    own = [row.model_dump(exclude_none=True) for row in config.prices]
+    ctx.provide(Meter, Meter(ctx.get(Limiter), Prices(own)))
+
+
+plugin: Plugin[MeterConfig] = Plugin(
+    "meter", _apply, config=ConfigParser(MeterConfig), needs=(Limiter,), provides=(Meter,)
+)
