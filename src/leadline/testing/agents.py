@@ -20,6 +20,10 @@ from leadline.core.prompt import plugin as prompt_plugin
 from leadline.core.prompt.sections import PromptSections
 from leadline.core.session import registry, rules
 from leadline.core.session.store import SessionStore
+from leadline.core.spend import limiter as limiter_plugin
+from leadline.core.spend import meter as meter_plugin
+from leadline.core.spend.limiter import LimiterConfig
+from leadline.core.spend.meter import MeterConfig
 from leadline.core.tools import plugin as tools_plugin
 from leadline.core.tools.registry import ToolRegistry
 from leadline.kernel.context import Context, Kernel
@@ -47,6 +51,8 @@ async def agent_stack(
     folder: Path,
     *adapters: LlmAdapter,
     loop: LoopConfig | None = None,
+    limiter: LimiterConfig | None = None,
+    meter: MeterConfig | None = None,
     clock_service: Clock | None = None,
     ids_service: Ids | None = None,
     models_plugin: tuple[Mountable, object] | None = None,
@@ -79,6 +85,8 @@ async def agent_stack(
             await root.mount(*(models_plugin or (models_of(*adapters), None))),
             await root.mount(tools_plugin.plugin),
             await root.mount(prompt_plugin.plugin, {"identity": False}),
+            await root.mount(limiter_plugin.plugin, limiter or LimiterConfig()),
+            await root.mount(meter_plugin.plugin, meter or MeterConfig()),
             await root.mount(loop_plugin.plugin, loop or LoopConfig()),
             await root.mount(agent_plugin.plugin),
         ]

@@ -129,8 +129,4 @@ class ScriptedResearcher:
 
 def _output_of(request: Received) -> Mapping[str, object]:
     """The properties of the output that the request wants."""
-    for tool in cast("Sequence[Mapping[str, Mapping[str, object]]]", request.body.get("tools") or ()):
-        if tool["function"]["name"] == "structured_output":
-            parameters = cast("Mapping[str, Mapping[str, object]]", tool["function"]["parameters"])
-            return parameters["properties"]
-    return {}
+    return cast("Mapping[str, object]", request.offered.get("structured_output", {}).get("properties") or {})

@@ -15,6 +15,20 @@ from leadline.core.llm.usage import Usage
 
 
 @dataclass(frozen=True, kw_only=True)
+class Counted:
+    """Tokens as a provider counts them; None is left out of what it reports."""
+
+    prompt: int | None = 100
+    """All input, the cached part and what is written to the cache included."""
+    cached: int | None = 64
+    written: int | None = 6
+    """Written to the cache; only Anthropic tells it."""
+    completion: int | None = 20
+    """All output, reasoning included."""
+    reasoning: int | None = 8
+
+
+@dataclass(frozen=True, kw_only=True)
 class Said:
     """What a model says in one reply."""
 
@@ -27,8 +41,18 @@ class Said:
     end: Literal["done", "length", "refused"] = "done"
     usage: Literal["late", "early", "missing"] = "late"
     """``early`` is in the first event that can hold it, and in the last."""
+    counted: Counted = Counted()
+    """What the usage reports."""
     piece: int = 0
     """Characters of a fragment; 0 sends each thing whole."""
+    word: str = ""
+    """The provider's own word for the end, in place of the one that `end` comes to."""
+
+    def ended(self, words: Mapping[str, str], with_calls: str | None = None) -> str:
+        """The word for the end in a wire whose words are `words`."""
+        if self.word:
+            return self.word
+        return with_calls if with_calls and self.calls and self.end == "done" else words[self.end]
 
 
 @dataclass(frozen=True)
@@ -78,15 +102,32 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def _told(**members: object) -> dict[str, object]:
+    """What of it is known."""
+    return {name: value for name, value in members.items() if value not in (None, {})}
+
+
+def _object(arguments: str) -> object:
+    """Arguments as the object that a wire wants; the text itself where it is no JSON."""
+    try:
+        return json.loads(arguments)
+    except ValueError:
+        return arguments
+
+
 # Chat completions.
 
 _CHAT_ENDS = {"done": "stop", "length": "length", "refused": "content_filter"}
-_CHAT_USAGE = {
-    "prompt_tokens": 100,
-    "completion_tokens": 20,
-    "prompt_tokens_details": {"cached_tokens": 64},
-    "completion_tokens_details": {"reasoning_tokens": 8},
-}
+
+
+def chat_usage(counted: Counted) -> dict[str, object]:
+    """The usage of a chat completion."""
+    return _told(
+        prompt_tokens=counted.prompt,
+        completion_tokens=counted.completion,
+        prompt_tokens_details=_told(cached_tokens=counted.cached),
+        completion_tokens_details=_told(reasoning_tokens=counted.reasoning),
+    )
 
 
 def _chat_chunk(delta: Mapping[str, object], finish: str | None = None) -> Event:
@@ -96,7 +137,7 @@ def _chat_chunk(delta: Mapping[str, object], finish: str | None = None) -> Event
 
 def _chat_events(said: Said) -> list[Event]:
     opening = {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}
-    early: dict[str, object] = {"usage": _CHAT_USAGE} if said.usage == "early" else {}
+    early: dict[str, object] = {"usage": chat_usage(said.counted)} if said.usage == "early" else {}
     out = [Event(_json({"object": "chat.completion.chunk", "choices": [opening], **early}))]
     out += [_chat_chunk({"reasoning_content": part}) for part in pieces(said.reasoning, said.piece)]
     out += [_chat_chunk({"content": part}) for part in pieces(said.text, said.piece)]
@@ -109,10 +150,10 @@ def _chat_events(said: Said) -> list[Event]:
             if parts:
                 fragment = {"index": at, "function": {"arguments": parts.pop(0)}}
                 out.append(_chat_chunk({"tool_calls": [fragment]}))
-    end = "tool_calls" if said.calls and said.end == "done" else _CHAT_ENDS[said.end]
+    end = said.ended(_CHAT_ENDS, "tool_calls")
     out.append(_chat_chunk({}, end))
     if said.usage != "missing":
-        out.append(Event(_json({"choices": [], "usage": _CHAT_USAGE})))
+        out.append(Event(_json({"choices": [], "usage": chat_usage(said.counted)})))
     return [*out, Event("[DONE]")]
 
 
@@ -125,8 +166,8 @@ def _chat_whole(said: Said) -> bytes:
             {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
             for id_, name, arguments in said.calls
         ]
-    end = "tool_calls" if said.calls and said.end == "done" else _CHAT_ENDS[said.end]
-    usage = {} if said.usage == "missing" else {"usage": _CHAT_USAGE}
+    end = said.ended(_CHAT_ENDS, "tool_calls")
+    usage = {} if said.usage == "missing" else {"usage": chat_usage(said.counted)}
     return _json({"choices": [{"index": 0, "message": message, "finish_reason": end}], **usage}).encode()
 
 
@@ -148,7 +189,15 @@ CHAT = WireSpeech(
 # Anthropic Messages.
 
 _MESSAGES_ENDS = {"done": "end_turn", "length": "max_tokens", "refused": "refusal"}
-_MESSAGES_INPUT = {"input_tokens": 30, "cache_read_input_tokens": 64, "cache_creation_input_tokens": 6}
+
+
+def _messages_input(counted: Counted) -> dict[str, object]:
+    rest = None if counted.prompt is None else counted.prompt - (counted.cached or 0) - (counted.written or 0)
+    return _told(
+        input_tokens=rest,
+        cache_read_input_tokens=counted.cached,
+        cache_creation_input_tokens=counted.written,
+    )
 
 
 def _named(kind: str, **members: object) -> Event:
@@ -181,7 +230,7 @@ def _messages_blocks(said: Said) -> list[list[Event]]:
 
 
 def _messages_events(said: Said) -> list[Event]:
-    early = {**_MESSAGES_INPUT, "output_tokens": 1}
+    early = {**_messages_input(said.counted), "output_tokens": 1}
     usage = {} if said.usage == "missing" else {"usage": early}
     start: dict[str, object] = {
         "id": "msg_1",
@@ -193,8 +242,9 @@ def _messages_events(said: Said) -> list[Event]:
     out = [_named("message_start", message={**start, **usage}), _named("ping")]
     for block in _messages_blocks(said):
         out += block
-    end = "tool_use" if said.calls and said.end == "done" else _MESSAGES_ENDS[said.end]
-    late: dict[str, object] = {} if said.usage == "missing" else {"usage": {"output_tokens": 20}}
+    end = said.ended(_MESSAGES_ENDS, "tool_use")
+    output = _told(output_tokens=said.counted.completion)
+    late: dict[str, object] = {} if said.usage == "missing" else {"usage": output}
     out.append(_named("message_delta", delta={"stop_reason": end, "stop_sequence": None}, **late))
     return [*out, _named("message_stop")]
 
@@ -206,9 +256,10 @@ def _messages_whole(said: Said) -> bytes:
     if said.text:
         content.append({"type": "text", "text": said.text})
     for id_, name, arguments in said.calls:
-        content.append({"type": "tool_use", "id": id_, "name": name, "input": json.loads(arguments)})
-    end = "tool_use" if said.calls and said.end == "done" else _MESSAGES_ENDS[said.end]
-    usage = {} if said.usage == "missing" else {"usage": {**_MESSAGES_INPUT, "output_tokens": 20}}
+        content.append({"type": "tool_use", "id": id_, "name": name, "input": _object(arguments)})
+    end = said.ended(_MESSAGES_ENDS, "tool_use")
+    counts = {**_messages_input(said.counted), **_told(output_tokens=said.counted.completion)}
+    usage = {} if said.usage == "missing" else {"usage": counts}
     return _json({"type": "message", "content": content, "stop_reason": end, **usage}).encode()
 
 
@@ -237,13 +288,17 @@ MESSAGES = WireSpeech(
 # Gemini generateContent.
 
 _GEMINI_ENDS = {"done": "STOP", "length": "MAX_TOKENS", "refused": "SAFETY"}
-_GEMINI_USAGE = {
-    "promptTokenCount": 100,
-    "cachedContentTokenCount": 64,
-    "candidatesTokenCount": 12,
-    "thoughtsTokenCount": 8,
-    "totalTokenCount": 120,
-}
+
+
+def _gemini_usage(counted: Counted) -> dict[str, object]:
+    visible = None if counted.completion is None else counted.completion - (counted.reasoning or 0)
+    return _told(
+        promptTokenCount=counted.prompt,
+        cachedContentTokenCount=counted.cached,
+        candidatesTokenCount=visible,
+        thoughtsTokenCount=counted.reasoning,
+        totalTokenCount=(counted.prompt or 0) + (counted.completion or 0),
+    )
 
 
 def _gemini_parts(said: Said) -> list[Mapping[str, object]]:
@@ -251,7 +306,7 @@ def _gemini_parts(said: Said) -> list[Mapping[str, object]]:
     parts += [{"text": one, "thought": True} for one in pieces(said.reasoning, said.piece)]
     parts += [{"text": one} for one in pieces(said.text, said.piece)]
     for at, (id_, name, arguments) in enumerate(said.calls):
-        call = {"id": id_, "name": name, "args": json.loads(arguments)}
+        call = {"id": id_, "name": name, "args": _object(arguments)}
         signature = {"thoughtSignature": said.state} if said.state and at == 0 else {}
         parts.append({"functionCall": call, **signature})
     if said.state and not said.calls:
@@ -261,19 +316,19 @@ def _gemini_parts(said: Said) -> list[Mapping[str, object]]:
 
 def _gemini_events(said: Said) -> list[Event]:
     out: list[Event] = []
-    early = {"usageMetadata": {"promptTokenCount": 100}} if said.usage == "early" else {}
+    early = {"usageMetadata": _told(promptTokenCount=said.counted.prompt)} if said.usage == "early" else {}
     for part in _gemini_parts(said):
         content = {"role": "model", "parts": [part]}
         out.append(Event(_json({"candidates": [{"content": content, "index": 0}], **early})))
-    last = {"content": {"role": "model", "parts": [{"text": ""}]}, "finishReason": _GEMINI_ENDS[said.end]}
-    late = {} if said.usage == "missing" else {"usageMetadata": _GEMINI_USAGE}
+    last = {"content": {"role": "model", "parts": [{"text": ""}]}, "finishReason": said.ended(_GEMINI_ENDS)}
+    late = {} if said.usage == "missing" else {"usageMetadata": _gemini_usage(said.counted)}
     return [*out, Event(_json({"candidates": [last], **late}))]
 
 
 def _gemini_whole(said: Said) -> bytes:
     content = {"role": "model", "parts": _gemini_parts(said)}
-    late = {} if said.usage == "missing" else {"usageMetadata": _GEMINI_USAGE}
-    candidate = {"content": content, "finishReason": _GEMINI_ENDS[said.end]}
+    late = {} if said.usage == "missing" else {"usageMetadata": _gemini_usage(said.counted)}
+    candidate = {"content": content, "finishReason": said.ended(_GEMINI_ENDS)}
     return _json({"candidates": [candidate], **late}).encode()
 
 
@@ -301,13 +356,15 @@ GEMINI = WireSpeech(
 
 # OpenAI Responses.
 
-_RESPONSES_USAGE = {
-    "input_tokens": 100,
-    "input_tokens_details": {"cached_tokens": 64},
-    "output_tokens": 20,
-    "output_tokens_details": {"reasoning_tokens": 8},
-    "total_tokens": 120,
-}
+
+def _responses_usage(counted: Counted) -> dict[str, object]:
+    return _told(
+        input_tokens=counted.prompt,
+        input_tokens_details=_told(cached_tokens=counted.cached),
+        output_tokens=counted.completion,
+        output_tokens_details=_told(reasoning_tokens=counted.reasoning),
+        total_tokens=(counted.prompt or 0) + (counted.completion or 0),
+    )
 
 
 def _reasoning_item(said: Said) -> dict[str, object]:
@@ -338,7 +395,7 @@ def _items(said: Said) -> list[dict[str, object]]:
 def _response(said: Said) -> dict[str, object]:
     status = "incomplete" if said.end == "length" else "completed"
     why = {"reason": "max_output_tokens"} if said.end == "length" else None
-    usage = {} if said.usage == "missing" else {"usage": _RESPONSES_USAGE}
+    usage = {} if said.usage == "missing" else {"usage": _responses_usage(said.counted)}
     return {"status": status, "incomplete_details": why, "output": _items(said), **usage}
 
 

@@ -17,7 +17,16 @@ async def serve(script_file: Path, port_file: Path) -> None:
     """Play the script until SIGTERM or SIGINT; the port is in ``port_file`` once it listens."""
     script, settings = Script.read(script_file)
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with ProviderServer(script, latency_s=settings.latency_s, strict=settings.strict) as server:
+        async with ProviderServer(
+            script,
+            latency_s=settings.latency_s,
+            strict=settings.strict,
+            limits=settings.limits,
+            window=settings.window,
+            prices=settings.prices,
+            lie=settings.lie,
+            caching=settings.caching,
+        ) as server:
             draft = port_file.with_name(port_file.name + ".new")
             draft.write_text(f"{server.port}\n", encoding="utf-8")
             os.replace(draft, port_file)  # noqa: PTH105  the rename is what readers wait for

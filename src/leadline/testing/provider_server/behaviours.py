@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
+
+from leadline.testing.provider_server.counting import Lie, Reported
+
+if TYPE_CHECKING:
+    from leadline.testing.provider_server.speech import Speech
 
 Kind: TypeAlias = Literal[
     "success",
@@ -23,9 +28,14 @@ Kind: TypeAlias = Literal[
     "partial_disconnect",
     "connection_reset",
     "stall",
+    "stall_before_headers",
+    "stall_after_finish",
+    "truncated",
+    "truncated_after_finish",
     "malformed_json",
     "malformed_event",
     "error_event",
+    "error_body",
     "wrong_content_type",
     "html_error",
     "rate_limit",
@@ -37,6 +47,20 @@ Kind: TypeAlias = Literal[
     "quota_exceeded",
     "raw",
 ]
+"""What the reply is, or how it fails.
+
+Proper replies: ``success``, ``slow_success`` (a pause of `delay_s` between fragments), ``reasoning_success``,
+``tool_call_success``, ``max_tokens``, ``refused``, ``empty``; ``raw`` sends `message` as the stream.
+Stalls, for `stall_s` or for ever: ``stall_before_headers``, ``stall`` (part of the answer has come),
+``stall_after_finish`` (the answer is there, what usually follows it is not).
+Cut off: ``stream_eof`` and ``stream_disconnect`` (nothing has come), ``partial_eof`` and ``partial_disconnect``
+(all of the answer but its end has come), ``truncated`` (half of it has come), ``truncated_after_finish``,
+``connection_reset`` (before headers), ``empty_body``.
+Wrong: ``malformed_json``, ``malformed_event``, ``wrong_content_type``, ``html_error``.
+Success with an error inside: ``error_event`` in the stream, ``error_body`` in place of it.
+Refusals: ``rate_limit``, ``server_error``, ``service_unavailable``, ``auth_error``, ``invalid_request``,
+``context_overflow``, ``quota_exceeded``.
+"""
 
 
 class CallSpec(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -60,6 +84,8 @@ class Behaviour(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: Kind = "success"
     text: str = ""
     reasoning: str = ""
+    state: str = ""
+    """Opaque state of the provider that comes with the reasoning, in wires that have such."""
     calls: tuple[CallSpec, ...] = ()
     chunk_chars: int = 0
     """Length of a text or argument fragment; 0 sends each in one piece."""
@@ -74,6 +100,12 @@ class Behaviour(msgspec.Struct, frozen=True, omit_defaults=True):
     finish_reason: str | None = None
     usage: Mapping[str, object] | None = None
     """Replaces the usage that the server works out; an empty object reports none."""
+    lie: Lie | None = None
+    """Reports another usage than it charges for."""
+    stall_s: float = 0.0
+    """How long a stalling kind is silent before it goes on as if nothing were; 0 is for ever."""
+    billed: bool | None = None
+    """Whether it is charged for; None: proper replies are, the others are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +151,35 @@ _ERRORS: Mapping[str, tuple[int, str, str]] = {
 }
 
 
-def reply_steps(behaviour: Behaviour, *, stream: bool, usage: Mapping[str, object], n: int) -> list[Step]:
-    """The steps of playing ``behaviour`` as the ``n``-th reply."""
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A behaviour as the ``n``-th reply, with the usage that it shows and the headers that it has."""
+
+    behaviour: Behaviour
+    usage: Reported
+    n: int
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def reply_steps(speech: Speech, reply: Reply, *, stream: bool) -> list[Step]:
+    """The steps of playing a reply in the words of one wire."""
+    behaviour = reply.behaviour
     steps: list[Step] = [Pause(behaviour.delay_s)] if behaviour.delay_s else []
+    if behaviour.kind == "stall_before_headers":
+        steps.append(Pause(behaviour.stall_s) if behaviour.stall_s else Hang())
     kind = behaviour.kind
     if kind in _ERRORS:
-        return [*steps, Write(_error(behaviour))]
-    fault = _fault(behaviour)
+        return [*steps, Write(_error(speech, reply))]
+    fault = _fault(speech, reply) or _stream_fault(speech, reply)
     if fault is not None:
         return [*steps, *fault]
     if not stream and kind != "raw":
-        return [*steps, Write(_complete(behaviour, usage, n))]
-    events = _events(behaviour, usage, n)
+        body = speech.whole(reply)
+        return [*steps, Write(response(200, body, "application/json", reply.headers))]
+    events = [behaviour.message.encode()] if kind == "raw" else speech.events(reply)
     if kind != "slow_success":
-        return [*steps, Write(STREAM_HEAD + _chunk(b"".join(events)) + _LAST)]
-    steps.append(Write(STREAM_HEAD))
+        return [*steps, Write(_head(reply) + _chunk(b"".join(events)) + _LAST)]
+    steps.append(Write(_head(reply)))
     for event in events:
         steps += [Write(_chunk(event)), Pause(behaviour.delay_s)]
     return [*steps, Write(_LAST)]
@@ -147,10 +193,14 @@ def response(status: int, body: bytes, content_type: str, extra: Mapping[str, st
     return "\r\n".join(lines).encode() + body
 
 
-STREAM_HEAD = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
-    b"Cache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n\r\n"
-)
+def _head(reply: Reply) -> bytes:
+    more = "".join(f"{name}: {value}\r\n" for name, value in reply.headers.items())
+    return (
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
+        f"Cache-Control: no-cache\r\n{more}Transfer-Encoding: chunked\r\n\r\n"
+    ).encode()
+
+
 _LAST = b"0\r\n\r\n"
 _REASONS: Mapping[int, str] = {
     200: "OK",
@@ -165,88 +215,98 @@ _REASONS: Mapping[int, str] = {
 }
 
 
-def _error(behaviour: Behaviour) -> bytes:
-    status, code, message = _ERRORS[behaviour.kind]
-    body = msgspec.json.encode(
-        {"error": {"message": behaviour.message or message, "type": code, "code": code}}
-    )
-    extra = {"Retry-After": behaviour.retry_after} if behaviour.retry_after is not None else None
-    return response(behaviour.status or status, body, "application/json", extra)
+def _error(speech: Speech, reply: Reply) -> bytes:
+    behaviour = reply.behaviour
+    known, code, message = _ERRORS[behaviour.kind]
+    status = behaviour.status or known
+    body = msgspec.json.encode(speech.error(status, code, behaviour.message or message))
+    extra = dict(reply.headers)
+    if behaviour.retry_after is not None:
+        extra["Retry-After"] = behaviour.retry_after
+    return response(status, body, "application/json", extra)
 
 
-_DONE = b"data: [DONE]\n\n"
 _PAGE = "<html><head><title>504 Gateway Time-out</title></head><body>\n" + "<hr>" * 500 + "</body></html>"
 
 
-def _fault(behaviour: Behaviour) -> list[Step] | None:
-    """The steps of a fault; None when the kind is a reply that ends properly."""
+def _fault(speech: Speech, reply: Reply) -> list[Step] | None:
+    """The steps of a fault before any event; None when the kind is another."""
+    behaviour = reply.behaviour
     kind = behaviour.kind
     if kind == "connection_reset":
         return [Drop(reset=True)]
     if kind == "empty_body":
         return [Write(response(200, b"", "text/event-stream"))]
+    if kind == "error_body":
+        message = behaviour.message or "upstream broke"
+        body = speech.error(behaviour.status or 500, "internal_error", message)
+        return [Write(response(200, msgspec.json.encode(body), "application/json"))]
     if kind == "wrong_content_type":
         return [Write(response(200, (behaviour.message or "all is well").encode(), "text/plain"))]
     if kind == "html_error":
         return [Write(response(behaviour.status or 504, (behaviour.message or _PAGE).encode(), "text/html"))]
-    return _stream_fault(behaviour)
+    return None
 
 
-def _stream_fault(behaviour: Behaviour) -> list[Step] | None:
-    partial = sse({"choices": [{"index": 0, "delta": {"content": behaviour.text or "par"}}]})
-    failed = sse(
-        {"error": {"message": behaviour.message or "upstream broke", "code": behaviour.status or 500}}
-    )
-    begun = STREAM_HEAD + _chunk(partial)
+def _stream_fault(speech: Speech, reply: Reply) -> list[Step] | None:
+    """The steps of a fault in the stream; None when the kind is a reply that ends properly."""
+    behaviour, head = reply.behaviour, _head(reply)
+    if behaviour.kind not in _IN_STREAM:
+        return None
+    events = speech.events(reply)
+    end = len(events) - speech.settled(reply)
+    begun = head + _chunk(b"".join(events[: end - 1]))
+    hang = Pause(behaviour.stall_s) if behaviour.stall_s else Hang()
     match behaviour.kind:
         case "stream_disconnect":
-            return [Write(STREAM_HEAD), Pause(0.005), Drop(reset=True)]
+            return [Write(head), Pause(0.005), Drop(reset=True)]
         case "partial_disconnect":
             return [Write(begun), Pause(0.005), Drop(reset=True)]
         case "stall":
-            return [Write(begun), Hang()]
+            return [Write(begun), hang, Write(_chunks(events[end - 1 :]) + _LAST)]
+        case "stall_after_finish":
+            return [Write(head + _chunks(events[:end])), hang, Write(_chunks(events[end:]) + _LAST)]
         case "stream_eof":
-            return [Write(STREAM_HEAD + _LAST)]
+            return [Write(head + _LAST)]
         case "partial_eof":
             return [Write(begun + _LAST)]
+        case "truncated":
+            return [Write(head + _chunks(events[: max(1, end // 2)]) + _LAST)]
+        case "truncated_after_finish":
+            return [Write(head + _chunks(events[:end]) + _LAST)]
         case "malformed_json":
-            return [Write(STREAM_HEAD + _chunk(b'data: {"choices": [{"delta"\n\n' + _DONE) + _LAST)]
+            return [Write(head + _chunks([b'data: {"choices": [{"delta"\n\n', events[-1]]) + _LAST)]
         case "malformed_event":
-            return [Write(begun + _chunk(b"data: [1, 2]\n\n" + _DONE) + _LAST)]
-        case "error_event":
-            return [Write(begun + _chunk(failed + _DONE) + _LAST)]
+            return [Write(begun + _chunks([b"data: [1, 2]\n\n", events[-1]]) + _LAST)]
         case _:
-            return None
+            message = behaviour.message or "upstream broke"
+            failed = speech.error_event(behaviour.status or 500, "internal_error", message)
+            return [Write(begun + _chunks([failed, *events[end:]]) + _LAST)]
 
 
-def _events(behaviour: Behaviour, usage: Mapping[str, object], n: int) -> list[bytes]:
-    if behaviour.kind == "raw":
-        return [behaviour.message.encode()]
-    deltas = list(_deltas(behaviour, n))
-    events = [_delta(delta, None, n) for delta in deltas]
-    events.append(_delta({}, _finish(behaviour), n))
-    if usage:
-        events.append(sse({"id": f"reply-{n}", "choices": [], "usage": dict(usage)}))
-    events.append(_DONE)
-    return events
-
-
-def _deltas(behaviour: Behaviour, n: int) -> Iterable[Mapping[str, object]]:
-    yield {"role": "assistant", "content": ""}
-    for part in _pieces(reasoning_of(behaviour), behaviour.chunk_chars):
-        yield {"reasoning_content": part}
-    for part in _pieces(text_of(behaviour), behaviour.chunk_chars):
-        yield {"content": part}
-    for at, call in enumerate(calls_of(behaviour)):
-        opening = {"index": at, "id": call.id or f"call_{n}_{at}", "type": "function"}
-        yield {"tool_calls": [{**opening, "function": {"name": call.name, "arguments": ""}}]}
-        for part in _pieces(call.text(), behaviour.chunk_chars):
-            yield {"tool_calls": [{"index": at, "function": {"arguments": part}}]}
+_IN_STREAM = frozenset(
+    [
+        "stream_disconnect",
+        "partial_disconnect",
+        "stall",
+        "stall_after_finish",
+        "stream_eof",
+        "partial_eof",
+        "truncated",
+        "truncated_after_finish",
+        "malformed_json",
+        "malformed_event",
+        "error_event",
+    ]
+)
 
 
 def text_of(behaviour: Behaviour) -> str:
     """The visible text of the reply."""
-    return "" if behaviour.kind == "empty" else behaviour.text or ("" if calls_of(behaviour) else "ok")
+    if behaviour.kind == "empty":
+        return ""
+    usual = "par" if behaviour.kind in _IN_STREAM else "ok"
+    return behaviour.text or ("" if calls_of(behaviour) else usual)
 
 
 def reasoning_of(behaviour: Behaviour) -> str:
@@ -261,44 +321,6 @@ def calls_of(behaviour: Behaviour) -> tuple[CallSpec, ...]:
     return behaviour.calls
 
 
-def _finish(behaviour: Behaviour) -> str:
-    if behaviour.finish_reason is not None:
-        return behaviour.finish_reason
-    if behaviour.kind in ("max_tokens", "refused"):
-        return {"max_tokens": "length", "refused": "content_filter"}[behaviour.kind]
-    return "tool_calls" if calls_of(behaviour) else "stop"
-
-
-def _complete(behaviour: Behaviour, usage: Mapping[str, object], n: int) -> bytes:
-    message: dict[str, object] = {"role": "assistant", "content": text_of(behaviour)}
-    if reasoning := reasoning_of(behaviour):
-        message["reasoning_content"] = reasoning
-    if calls_of(behaviour):
-        message["tool_calls"] = [
-            {
-                "id": call.id or f"call_{n}_{at}",
-                "type": "function",
-                "function": {"name": call.name, "arguments": call.text()},
-            }
-            for at, call in enumerate(calls_of(behaviour))
-        ]
-    choice = {"index": 0, "message": message, "finish_reason": _finish(behaviour)}
-    whole: dict[str, object] = {"id": f"reply-{n}", "object": "chat.completion", "choices": [choice]}
-    if usage:
-        whole["usage"] = dict(usage)
-    return response(200, msgspec.json.encode(whole), "application/json")
-
-
-def _delta(delta: Mapping[str, object], finish: str | None, n: int) -> bytes:
-    return sse({"id": f"reply-{n}", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
-
-
-def _pieces(text: str, size: int) -> Iterable[str]:
-    if not text:
-        return ()
-    return (text,) if size <= 0 else [text[at : at + size] for at in range(0, len(text), size)]
-
-
 def sse(value: object) -> bytes:
     """One server-sent event that carries ``value`` as JSON."""
     return b"data: " + msgspec.json.encode(value) + b"\n\n"
@@ -306,3 +328,7 @@ def sse(value: object) -> bytes:
 
 def _chunk(data: bytes) -> bytes:
     return f"{len(data):x}\r\n".encode() + data + b"\r\n"
+
+
+def _chunks(events: Sequence[bytes]) -> bytes:
+    return _chunk(b"".join(events)) if events else b""

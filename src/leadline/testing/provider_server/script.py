@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import cast
 
 import msgspec
 
 from leadline.testing.provider_server.behaviours import Behaviour
+from leadline.testing.provider_server.counting import Lie, ServerPrice
+from leadline.testing.provider_server.limits import ServerLimits, ServerWindow
+from leadline.testing.provider_server.speech import offered
 
 EXHAUSTED = Behaviour("server_error", message="the script of the provider server has no reply left")
 
@@ -25,7 +27,7 @@ class Route(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ScriptFile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A script as a JSON file."""
+    """A script as a JSON file; but for the replies, its fields are the options of `ProviderServer`."""
 
     replies: tuple[Behaviour, ...] = ()
     routes: tuple[Route, ...] = ()
@@ -33,6 +35,11 @@ class ScriptFile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     """Whether the last of ``replies`` is given again for ever."""
     latency_s: float = 0.0
     strict: bool = False
+    lie: Lie | None = None
+    limits: ServerLimits | None = None
+    window: ServerWindow | None = None
+    prices: Mapping[str, ServerPrice] = {}
+    caching: bool = False
 
 
 class Script:
@@ -105,5 +112,4 @@ def _matches(route: Route, body: Mapping[str, object], raw: bytes) -> bool:
 
 def offered_tools(body: Mapping[str, object]) -> tuple[str, ...]:
     """Names of the tools that a request body offers."""
-    tools = cast("list[Mapping[str, Mapping[str, object]]]", body.get("tools") or [])
-    return tuple(str(tool.get("function", {}).get("name")) for tool in tools)
+    return tuple(offered(body))

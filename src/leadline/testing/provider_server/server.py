@@ -8,9 +8,9 @@ import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Self, TypeAlias, cast
+from typing import Self, TypeAlias
 
 import msgspec
 
@@ -19,6 +19,7 @@ from leadline.testing.provider_server.behaviours import (
     Drop,
     Hang,
     Pause,
+    Reply,
     Step,
     Write,
     calls_of,
@@ -27,8 +28,20 @@ from leadline.testing.provider_server.behaviours import (
     response,
     text_of,
 )
-from leadline.testing.provider_server.script import Script, offered_tools
+from leadline.testing.provider_server.counting import Lie, Reported, ServerPrice, reported
+from leadline.testing.provider_server.limits import Line, LineCount, ServerLimits, ServerWindow, TooMuch
+from leadline.testing.provider_server.script import Script
+from leadline.testing.provider_server.speech import (
+    model_of,
+    most_output,
+    offered,
+    speech_of,
+    told,
+    wants_stream,
+    wants_usage,
+)
 from leadline.testing.provider_server.validate import ReasoningRule, refusal
+from leadline.testing.wires import Counted
 
 
 @dataclass(slots=True)
@@ -51,16 +64,28 @@ class Received:
     """Just before the last bytes of the reply were handed to the system; None if they never were.
 
     Before and not after: the client may be at work before this process runs again."""
+    active: Line | None = field(default=None, repr=False)
+    """The accounts in which it counts as being answered."""
+
+    @property
+    def model(self) -> str:
+        """The model the request names."""
+        return model_of(self.path, self.body)
 
     @property
     def tools(self) -> tuple[str, ...]:
         """Names of the tools the request offers."""
-        return offered_tools(self.body)
+        return tuple(self.offered)
+
+    @property
+    def offered(self) -> Mapping[str, Mapping[str, object]]:
+        """The tools the request offers, each with the schema of its arguments."""
+        return offered(self.body)
 
     @property
     def messages(self) -> tuple[Mapping[str, object], ...]:
-        """The messages of the request."""
-        return tuple(cast("list[Mapping[str, object]]", self.body.get("messages") or []))
+        """The messages of the request, in the form of chat completions whatever the wire."""
+        return told(self.path, self.body)
 
 
 class Charge(msgspec.Struct, frozen=True):
@@ -71,7 +96,14 @@ class Charge(msgspec.Struct, frozen=True):
     model: str
     kind: str
     prompt_tokens: int
+    """All input; the cached part and what is written to the cache are in it."""
     completion_tokens: int
+    """All output; reasoning is in it."""
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost: int | None = None
+    """Picodollars (1e-12 USD); None where the server has no price for the model."""
 
 
 class KeyedCalls(msgspec.Struct, frozen=True):
@@ -106,13 +138,17 @@ _BILLED = frozenset(
 class _Record:
     requests: list[Received] = field(default_factory=list[Received])
     bill: list[Charge] = field(default_factory=list[Charge])
+    lines: dict[str, Line] = field(default_factory=dict[str, Line])
+    seen: dict[str, list[bytes]] = field(default_factory=dict[str, list[bytes]])
+    """Bodies of the served requests of each model, where the server caches prompts."""
 
 
 class ProviderServer:
-    """A chat-completions provider on 127.0.0.1.
+    """A provider of models on 127.0.0.1 that speaks chat completions, Anthropic Messages, Gemini and OpenAI Responses.
 
     Use as an async context manager. Replies come from a list (first in, first out; a server
-    error once it is used up), a `Script`, or a function of the request.
+    error once it is used up), a `Script`, or a function of the request. A request that the server refuses by its
+    limits or its window takes no reply.
 
     Effects: listens on an ephemeral port until the context is left; connections are then cut.
     """
@@ -124,7 +160,25 @@ class ProviderServer:
         latency_s: float = 0.0,
         strict: bool = False,
         reasoning: ReasoningRule = "any",
+        limits: ServerLimits | None = None,
+        window: ServerWindow | None = None,
+        prices: ServerPrice | Mapping[str, ServerPrice] | None = None,
+        lie: Lie | None = None,
+        caching: bool = False,
     ) -> None:
+        """Make a server.
+
+        Args:
+            replies: what it answers.
+            latency_s: pause before each reply.
+            strict: refuses chat completions that a strict provider would refuse.
+            reasoning: the rule of a strict server on reasoning that is passed back.
+            limits: what it serves of each model; None: everything, and tells no limits.
+            window: the longest prompt, the same for each model.
+            prices: what it charges, for every model or by model; ``*`` is any other. The bill has the money.
+            lie: how every reply misreports its usage; the bill does not.
+            caching: whether the part of a prompt that an earlier one of the model began with is counted as cached.
+        """
         if callable(replies):
             self._script, self._responder = Script(), replies
         else:
@@ -133,6 +187,11 @@ class ProviderServer:
         self._latency_s = latency_s
         self._strict = strict
         self._reasoning: ReasoningRule = reasoning
+        self._limits = limits or ServerLimits(headers="none")
+        self._window = window
+        self._prices = {"*": prices} if isinstance(prices, ServerPrice) else dict(prices or {})
+        self._lie: Lie | None = lie
+        self._caching = caching
         self._record = _Record()
         self._connections: set[_Connection] = set()
         self._server: asyncio.Server | None = None
@@ -152,6 +211,17 @@ class ProviderServer:
     def bill(self) -> list[Charge]:
         """One line for each reply that a provider would charge for."""
         return self._record.bill
+
+    @property
+    def cost(self) -> int | None:
+        """Picodollars (1e-12 USD) of the whole bill; None where a line of it has no price."""
+        costs = [charge.cost for charge in self.bill]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if len(known) == len(costs) else None
+
+    def line(self, model: str) -> LineCount:
+        """What the server saw of a model: calls at once, calls that it refused."""
+        return self._line(model).count()
 
     def by_key(self) -> dict[str, KeyedCalls]:
         """The bill by idempotency key, in order of the first request with each; requests without one are not in it."""
@@ -209,6 +279,8 @@ class ProviderServer:
             "keys": self.by_key(),
             "prompt_tokens": sum(charge.prompt_tokens for charge in self.bill),
             "completion_tokens": sum(charge.completion_tokens for charge in self.bill),
+            "cost": self.cost,
+            "lines": {model: line.count() for model, line in self._record.lines.items()},
             "repeated_keys": sorted({key for key in keys if keys.count(key) > 1}),
         }
         return msgspec.json.encode(whole)
@@ -219,43 +291,86 @@ class ProviderServer:
             return [Write(self._page(request.path))]
         request.n = len(self.requests)
         self.requests.append(request)
-        behaviour = self._behaviour(request)
-        usage = self._usage(behaviour, request)
-        stream = bool(request.body.get("stream"))
-        options = cast("Mapping[str, object]", request.body.get("stream_options") or {})
-        shown: Mapping[str, object] = usage if not stream or options.get("include_usage") else {}
-        steps = reply_steps(behaviour, stream=stream, usage=shown, n=request.n)
-        if behaviour.kind in _BILLED:
-            self.bill.append(
-                Charge(
-                    request.n,
-                    request.headers.get("idempotency-key"),
-                    str(request.body.get("model", "")),
-                    behaviour.kind,
-                    _count(usage, "prompt_tokens"),
-                    _count(usage, "completion_tokens"),
-                )
-            )
+        line = self._line(request.model)
+        counted = self._prompt(request)
+        too_much = line.refusal(counted.prompt or 0, request.raw)
+        if too_much is not None:
+            return self._refused(request, line, too_much)
+        behaviour = self._behaviour(request, counted.prompt or 0)
+        counted = _answered(counted, behaviour)
+        line.begin((counted.prompt or 0) + (counted.completion or 0))
+        request.active = line
+        self._charge(request, behaviour, counted)
+        shown = reported(counted, behaviour.lie or self._lie)
+        if behaviour.usage is not None:
+            shown = Reported(instead=behaviour.usage)
+        if not wants_usage(request.path, request.body):
+            shown = Reported()
+        reply = Reply(behaviour, shown, request.n, line.headers())
+        steps = self._steps(request, reply)
         return [Pause(self._latency_s), *steps] if self._latency_s else steps
 
-    def _behaviour(self, request: Received) -> Behaviour:
-        if self._strict:
+    def _steps(self, request: Received, reply: Reply) -> list[Step]:
+        stream = wants_stream(request.path, request.body)
+        return reply_steps(speech_of(request.path), reply, stream=stream)
+
+    def _line(self, model: str) -> Line:
+        return self._record.lines.setdefault(model, Line(self._limits))
+
+    def _refused(self, request: Received, line: Line, too_much: TooMuch) -> list[Step]:
+        headers = {**line.headers(), **line.wait_headers(too_much.wait_s)}
+        behaviour = Behaviour("rate_limit", message=too_much.message)
+        return self._steps(request, Reply(behaviour, Reported(), request.n, headers))
+
+    def _behaviour(self, request: Received, prompt: int) -> Behaviour:
+        if self._strict and request.path.endswith("/chat/completions"):
             reason = refusal(request.body, self._reasoning)
             if reason is not None:
                 return Behaviour("invalid_request", message=reason)
+        if self._window is not None:
+            reason = self._window.refusal(prompt, most_output(request.body))
+            if reason is not None:
+                return Behaviour("context_overflow", message=reason)
         return self._responder(request)
 
-    def _usage(self, behaviour: Behaviour, request: Received) -> Mapping[str, object]:
+    def _prompt(self, request: Received) -> Counted:
+        """What the prompt counts, before there is an answer."""
+        window = self._window or ServerWindow(tokens=0, excess="truncate")
+        prompt = window.estimate(request.raw)
+        if self._window is not None and window.excess == "truncate":
+            prompt = min(prompt, window.tokens)
+        cached = 0
+        if self._caching:
+            seen = self._record.seen.setdefault(request.model, [])
+            common = max((_common(request.raw, one) for one in seen), default=0)
+            cached = min(prompt, int(common / window.bytes_per_token))
+            seen.append(request.raw)
+        return Counted(prompt=prompt, cached=cached, written=0, completion=0, reasoning=0)
+
+    def _charge(self, request: Received, behaviour: Behaviour, counted: Counted) -> None:
+        billed = behaviour.kind in _BILLED if behaviour.billed is None else behaviour.billed
+        if not billed:
+            return
+        price = self._prices.get(request.model, self._prices.get("*"))
+        prompt, completion = counted.prompt or 0, counted.completion or 0
         if behaviour.usage is not None:
-            return behaviour.usage
-        written = len(text_of(behaviour)) + len(reasoning_of(behaviour))
-        written += sum(len(call.name) + len(call.text()) for call in calls_of(behaviour))
-        prompt, completion = max(1, len(request.raw) // 4), max(1, written // 4)
-        return {
-            "prompt_tokens": prompt,
-            "completion_tokens": completion,
-            "total_tokens": prompt + completion,
-        }
+            prompt = _count(behaviour.usage, "prompt_tokens")
+            completion = _count(behaviour.usage, "completion_tokens")
+            counted = Counted(prompt=prompt, cached=0, written=0, completion=completion, reasoning=0)
+        self.bill.append(
+            Charge(
+                request.n,
+                request.headers.get("idempotency-key"),
+                request.model,
+                behaviour.kind,
+                prompt,
+                completion,
+                counted.cached or 0,
+                counted.written or 0,
+                counted.reasoning or 0,
+                price.cost(counted) if price is not None else None,
+            )
+        )
 
     def _page(self, path: str) -> bytes:
         if path == "/bill":
@@ -279,6 +394,26 @@ class ProviderServer:
     def closed(self, connection: _Connection) -> None:
         """Forget a connection."""
         self._connections.discard(connection)
+
+
+def _answered(prompt: Counted, behaviour: Behaviour) -> Counted:
+    """The tokens of a whole call."""
+    reasoning = reasoning_of(behaviour)
+    written = len(text_of(behaviour)) + len(reasoning)
+    written += sum(len(call.name) + len(call.text()) for call in calls_of(behaviour))
+    return replace(prompt, completion=max(1, written // 4), reasoning=len(reasoning) // 4)
+
+
+def _common(left: bytes, right: bytes) -> int:
+    """Length of the prefix that both have."""
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[:middle] == right[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _count(usage: Mapping[str, object], key: str) -> int:
@@ -309,6 +444,7 @@ class _Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._steps = []
+        self._over()
         self._server.closed(self)
 
     def abort(self) -> None:
@@ -348,6 +484,12 @@ class _Connection(asyncio.Protocol):
         self._steps = self._server.answer(request)
         self._play()
 
+    def _over(self) -> None:
+        """The current call is answered, or its client is gone."""
+        if self._current is not None and self._current.active is not None:
+            self._current.active.end()
+            self._current.active = None
+
     def _play(self) -> None:
         transport, request = self._transport, self._current
         assert transport is not None and request is not None
@@ -368,6 +510,7 @@ class _Connection(asyncio.Protocol):
                     _ = self.abort() if reset else transport.close()
                     return
         request.sent_at = written_at
+        self._over()
         self._current = None
         if self._buffer:
             self._read()

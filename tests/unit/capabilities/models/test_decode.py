@@ -22,7 +22,9 @@ from leadline.core.llm.messages import Text
 from leadline.core.llm.sse import SseDecoder
 from leadline.core.llm.stream import Finish, StreamEvent
 from leadline.core.llm.usage import NOT_REPORTED, Usage
-from leadline.testing.provider_server.behaviours import Behaviour, CallSpec, Write, reply_steps
+from leadline.testing.provider_server.behaviours import Behaviour, CallSpec, Reply, Write, reply_steps
+from leadline.testing.provider_server.counting import Reported
+from leadline.testing.provider_server.speech import ChatSpeech
 
 
 def profile(name: str = "local", **settings: object) -> Profile:
@@ -230,7 +232,8 @@ REPLY = Behaviour(
 def stream_bytes() -> bytes:
     """The body that the server writes for `REPLY`, out of its chunks."""
     usage = {"prompt_tokens": 5, "completion_tokens": 2}
-    (step,) = reply_steps(REPLY, stream=True, usage=usage, n=0)
+    reply = Reply(REPLY, Reported(instead=usage), 0)
+    (step,) = reply_steps(ChatSpeech(), reply, stream=True)
     assert isinstance(step, Write)
     _, _, rest = step.data.partition(b"\r\n\r\n")
     size, _, rest = rest.partition(b"\r\n")
