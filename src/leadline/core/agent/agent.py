@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from leadline.core.llm.request import ModelRef
     from leadline.core.session.events import TurnEnd
     from leadline.core.session.log import Session
+    from leadline.core.spend.account import Account
     from leadline.kernel.context import Context, SubContext
 
 Status: TypeAlias = Literal["idle", "running"]
@@ -42,6 +43,8 @@ class Agent:
         ctx: Context,
         driver: Driver,
         ids: Ids,
+        account: Account,
+        group: str,
     ) -> None:
         """Made by `Agents`. `home` is what dispose unwinds, `ctx` the part of it that others register on."""
         self.id: str = session.id
@@ -49,6 +52,10 @@ class Agent:
         self.spec = spec
         self.model = model
         """The model its requests go to."""
+        self.account = account
+        """Whom its calls are charged to."""
+        self.group = group
+        """Id of the session at the root of its line of delegation: such groups are served in turn."""
         self.ctx = ctx
         """Scoped to this agent: what is registered here only it and its descendants see."""
         self.inbox = Inbox(session, queue, self._inbox_changed)

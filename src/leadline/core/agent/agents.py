@@ -21,7 +21,9 @@ from leadline.core.llm.request import ModelRef
 from leadline.core.prompt.sections import PERSONA_ORDER, PromptSections
 from leadline.core.session.codec import Header
 from leadline.core.session.events import RequestHeader, TurnEnd
+from leadline.core.session.seeds import seed_lines
 from leadline.core.session.store import SessionStore
+from leadline.core.spend.account import Account
 from leadline.core.tools.registry import ToolRegistry
 from leadline.kernel.context import Context
 from leadline.kernel.scope import Scope
@@ -79,6 +81,8 @@ class Agents(Service, key="agents"):
         async def start() -> Session:
             header = self._header(spec)
             store = self._ctx.get(SessionStore)
+            if spec.seed is not None:
+                return await store.create(header, seed_lines(spec.seed, header.created))
             if not spec.seed_turns or spec.parent is None:
                 return await store.create(header)
             source = spec.parent.session
@@ -166,6 +170,8 @@ class Agents(Service, key="agents"):
             ctx=ctx,
             driver=self._ctx.get(Driver),
             ids=self._ctx.get(Ids),
+            account=spec.account or self._account(session, spec.parent),
+            group=spec.parent.group if spec.parent else session.id,
         )
         agent.last_turn_end = _last_turn_end(session)
         home.defer("turn", agent.quiesce)
@@ -175,6 +181,10 @@ class Agents(Service, key="agents"):
         if spec.persona:
             self._ctx.get(PromptSections).section(ctx, "persona", PERSONA_ORDER, spec.persona)
         return agent
+
+    def _account(self, session: Session, parent: Agent | None) -> Account:
+        above = parent.account if parent else None
+        return Account(f"agent {session.id}", parent=above, clock=self._ctx.get(Clock).monotonic)
 
     def _unpublish(self, agent_id: str, home: SubContext) -> None:
         agent = self._live.pop(agent_id, None)

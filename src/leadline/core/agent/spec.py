@@ -10,13 +10,16 @@ from leadline.core.llm.request import CHAT, ModelRef, Purpose
 
 if TYPE_CHECKING:
     from leadline.core.agent.agent import Agent
+    from leadline.core.session.seeds import Seed
+    from leadline.core.spend.account import Account
 
 
 @dataclass(frozen=True)
 class TurnBudget:
     """Ceilings on one turn; None is no ceiling. The first that is reached ends the turn, typed.
 
-    A ceiling is looked at before each step, so the step that crosses it still ends properly.
+    A ceiling is looked at before each model call, which reserves what it may use; so a call that was begun still
+    ends properly, and at most one call goes over.
     """
 
     max_steps: int | None = None
@@ -24,7 +27,11 @@ class TurnBudget:
     max_seconds: float | None = None
     """Wall time. Unlike the others it also ends a step that is under way."""
     max_tokens: int | None = None
-    """Tokens that providers reported for the turn's calls, failed attempts included."""
+    """Tokens of the turn's calls as providers report them, failed attempts included."""
+    max_cost: float | None = None
+    """US dollars for the turn's calls. Every model that it asks has to have a price."""
+    max_calls: int | None = None
+    """Requests to models, failed attempts included."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,13 @@ class AgentSpec:
     tools_allow: tuple[str, ...] | None = None
     """Which inherited tools it may see; None: all that it inherits."""
     budget: TurnBudget = field(default_factory=TurnBudget)
+    account: Account | None = None
+    """Whom its calls are charged to. None: an account of its own that draws on the parent's."""
+    priority: int = 0
+    """Its calls go before waiting ones of a lower priority."""
     seed_turns: bool = False
     """Start from the parent's completed turns (a fork) instead of an empty history."""
+    seed: Seed | None = None
+    """Start from these messages, and ask with exactly this header whatever the agent's scope would give."""
     setup: Callable[[Agent], Awaitable[None]] | None = None
     """Registers what belongs to this agent alone, before anyone can see the agent."""

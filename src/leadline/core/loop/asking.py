@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from leadline.core.agent.signals import ProposeRequest, RequestFailed
+from leadline.core.agent.signals import CallWaiting, RequestFailed
+from leadline.core.llm.assembler import Completion
 from leadline.core.llm.failure import Wait
-from leadline.core.llm.messages import AssistantMessage, Reasoning, Text
-from leadline.core.llm.request import CallConfig
+from leadline.core.llm.messages import AssistantMessage, Reasoning, Text, ToolCall
 from leadline.core.llm.retry import Delay
+from leadline.core.llm.stream import Finish
+from leadline.core.llm.tokens import text_tokens
+from leadline.core.llm.usage import Usage
 from leadline.core.loop.attempt import Attempt
+from leadline.core.loop.preparing import Preparing, Ready
 from leadline.core.session.events import (
     AbortCause,
     AssistantSaid,
@@ -20,21 +23,26 @@ from leadline.core.session.events import (
     RequestSent,
     TurnReason,
 )
+from leadline.core.spend.meter import Opened, PaidCall
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from leadline.core.agent.agent import Agent
-    from leadline.core.llm.adapter import PreparedCall
-    from leadline.core.llm.assembler import Completion
     from leadline.core.llm.failure import LlmFailure
     from leadline.core.llm.messages import AssistantContent
-    from leadline.core.llm.usage import Usage
     from leadline.core.loop.cut import CutStep
     from leadline.core.loop.driver import Loop
     from leadline.core.loop.record import Record
     from leadline.core.loop.thread import Thread
-    from leadline.core.session.events import AnswerState, RequestParts
+    from leadline.core.session.events import AnswerState
+    from leadline.core.spend.account import Account
+    from leadline.core.spend.lines import Waiting
+    from leadline.core.spend.money import Money
+
+
+MOST_RECOVERIES = 4
+"""How often a failure of one answer may be taken over before the turn ends with it."""
 
 
 @dataclass(frozen=True)
@@ -57,29 +65,23 @@ class _Tries:
     """Attempts that failed: one that a kill cut off did not."""
     waited: float = 0.0
     """Seconds."""
-
-
-@dataclass(frozen=True)
-class _Ready:
-    """A request, encoded and named."""
-
-    call: PreparedCall
-    model: str
-    messages: int
-    parts: RequestParts
-    max_tokens: int | None
+    recovered: int = 0
+    """How often a plugin took a failure over."""
 
 
 class Asking:
     """The asking of one turn; keeps what the turn has spent."""
 
-    def __init__(self, loop: Loop, agent: Agent, thread: Thread, record: Record) -> None:
+    def __init__(self, loop: Loop, agent: Agent, thread: Thread, record: Record, account: Account) -> None:
+        """`account`: whom the turn's calls are charged to."""
         self._loop = loop
         self._agent = agent
         self._thread = thread
         self._record = record
-        self.tokens = 0
-        """Tokens that providers reported for this turn so far, failed attempts included."""
+        self._account = account
+        self._preparing = Preparing(loop, agent, thread, record)
+        self._cost: Money | None = None
+        """What the latest attempt cost; None: not known."""
         self.max_tokens: int | None = None
         """The ceiling on output of the latest request."""
 
@@ -98,10 +100,12 @@ class Asking:
             end = await self._after(cut, tries)
             if end is not None:
                 return end
-        ready = await self._prepare(again=cut is not None and cut.in_flight)
-        while True:
+        ready = await self._ready(tries, again=cut is not None and cut.in_flight)
+        while isinstance(ready, Ready):
             tries.attempt += 1
             completion = await self._attempt(ready, tries.attempt)
+            if isinstance(completion, End):
+                return completion
             if completion.finish.state in ("done", "length", "refused"):
                 said = self._said(
                     completion.content, completion.finish.state, completion, ready, tries.attempt
@@ -110,13 +114,15 @@ class Asking:
                 return said
             failure = completion.finish.failure or Wait("STREAM_CLOSED", "the answer ended before its end")
             tries.failures += 1
+            self._preparing.refused(ready.model, failure)
             outcome = await self._failed(
                 tries, failure, self._ended(completion, ready, tries.attempt, failure)
             )
             if isinstance(outcome, End):
                 return outcome
             if outcome == "anew":
-                ready = await self._prepare()
+                ready = await self._ready(tries)
+        return ready
 
     def given_up(self, cut: CutStep) -> End | None:
         """The turn's end where the step was closed upon a failure that nothing was to be done about."""
@@ -155,90 +161,105 @@ class Asking:
             tries.waited += decision.seconds
             return "again"
         self._record.write(*ended)
-        if await self._recovered(tries.attempt, decision.failure):
+        if await self._recovered(tries, decision.failure):
             return "anew"
         return End("error", failure=decision.failure)
 
-    async def _prepare(self, *, again: bool = False) -> _Ready:
-        """The request that the log stands for; `again`: with the header that is logged, if the model is the same."""
-        thread = self._thread
-        if not again or thread.header is None or thread.header.config.model != self._agent.model:
-            header = thread.new_header(await self._config())
-            if header is not None:
-                self._record.hold(header)
-                thread.header = header
-        assert thread.header is not None
-        config = thread.header.config
-        # The conversation may only be read when what is held is of no account to it: it never is,
-        # messages are written when they enter and results when they come.
-        request = thread.request(thread.header, thread.derived.conversation)
-        adapter, _ = self._loop.models.resolve(config.model)
-        self.max_tokens = config.max_tokens
-        return _Ready(
-            adapter.prepare(request),
-            str(config.model),
-            len(request.conversation),
-            thread.parts(thread.header, request.conversation),
-            config.max_tokens,
-        )
+    async def _ready(self, tries: _Tries, *, again: bool = False) -> Ready | End:
+        """The next request; where it is too large, plugins may make it smaller as often as it helps."""
+        while True:
+            ready = await self._preparing.request(again=again)
+            if isinstance(ready, Ready):
+                self.max_tokens = ready.max_tokens
+                return ready
+            self._record.flush()
+            if not await self._recovered(tries, ready):
+                return End("error", failure=ready)
 
-    async def _config(self) -> CallConfig:
-        agent, options = self._agent, self._agent.spec.options
-        config = CallConfig(
-            model=agent.model,
-            max_tokens=options.max_tokens,
-            temperature=options.temperature,
-            effort=options.effort,
-            tool_choice=options.tool_choice,
-        )
-        if not self._loop.heard(ProposeRequest):
-            return config
-        self._record.flush()
-
-        async def as_proposed(signal: ProposeRequest) -> CallConfig:
-            return signal.config
-
-        return await agent.ctx.around(ProposeRequest(agent, config), as_proposed)
-
-    async def _attempt(self, ready: _Ready, number: int) -> Completion:
-        loop, record = self._loop, self._record
+    async def _attempt(self, ready: Ready, number: int) -> Completion | End:
+        """One attempt, from the reservation of what it may use to what it used; the turn's end where it is not made."""
+        opened = await self._opened(ready)
+        if isinstance(opened, End):
+            return opened
         current = Attempt(
             self._agent,
-            loop.clock,
-            turn=record.turn,
-            step=record.step,
+            self._loop.clock,
+            turn=self._record.turn,
+            step=self._record.step,
             number=number,
             model=ready.model,
             taken_ids=self._thread.call_ids,
         )
-        gate = loop.gate if self._agent.depth else nullcontext()
-        if gate is loop.gate and loop.gate.value == 0:
-            record.flush()
-        async with gate:
-            key = f"{record.session.id}-{ready.call.digest[:32]}"
-            record.write(self._sent(ready, number, key))
-            self._thread.purpose_was_logged()
-            try:
-                if loop.config.durability == "synced":
-                    await record.session.sync()
-                completion = await current.run(ready.call, key)
-            except BaseException:
-                self._cut_off(current.completion, ready, number)
-                raise
-        self.tokens += completion.usage.total or 0
+        key = self._announced(opened, ready, number)
+        try:
+            if self._loop.config.durability == "synced":
+                await self._record.session.sync()
+            completion = await current.run(ready.call, key)
+        except BaseException:
+            self._settle(opened, ready, current.completion)
+            self._cut_off(current.completion, ready, number)
+            raise
+        wrong = self._preparing.learn(ready, completion.usage)
+        if wrong is not None:
+            completion = Completion((), completion.usage, Finish("error", wrong), limits=completion.limits)
+        self._settle(opened, ready, completion)
         if completion.finish.state in ("error", "incomplete"):
             current.reset()
         self._thread.call_ids.update(call.id for call in completion.tool_calls)
         return completion
 
-    async def _recovered(self, attempt: int, failure: LlmFailure) -> bool:
-        """Whether a plugin takes the failure over and wants another attempt."""
-        if not self._loop.heard(RequestFailed):
+    async def _opened(self, ready: Ready) -> Opened | End:
+        """The right to make the call: what it may use is reserved, and it has had its turn in the line."""
+        call = PaidCall(
+            account=self._account,
+            what=ready.model,
+            purpose=self._thread.purpose.name,
+            prompt_tokens=ready.size.tokens,
+            most_output=ready.most_output,
+            group=self._agent.group,
+            priority=self._agent.spec.priority,
+            child=self._agent.depth > 0,
+        )
+        opened = await self._loop.meter.open(call, self._waits)
+        if isinstance(opened, Opened):
+            return opened
+        if opened.code == "BUDGET":
+            return End("budget", cause=AbortCause("budget", opened.message))
+        return End("error", failure=opened)
+
+    def _waits(self, waiting: Waiting) -> None:
+        """The call stands in line: what is held is written first, and who looks on is told."""
+        self._record.flush()
+        self._agent.ctx.notice(CallWaiting(self._agent, waiting))
+
+    def _announced(self, opened: Opened, ready: Ready, number: int) -> str:
+        """The idempotency key of an attempt that is in the log; where it cannot be, nothing is sent or charged."""
+        key = f"{self._record.session.id}-{ready.call.digest[:32]}"
+        try:
+            self._record.write(self._sent(ready, number, key))
+        except BaseException:
+            opened.release()
+            raise
+        self._thread.purpose_was_logged()
+        return key
+
+    def _settle(self, opened: Opened, ready: Ready, completion: Completion) -> None:
+        """Charge what was reported, else an estimate, and keep what it cost for the log."""
+        failure = completion.finish.failure
+        usage = completion.usage
+        guess = None if usage.reported else _guessed(ready, completion)
+        cost = opened.settle(usage, completion.limits, failure, guess)
+        self._cost = None if cost is None or not cost.complete else cost.known
+
+    async def _recovered(self, tries: _Tries, failure: LlmFailure) -> bool:
+        """Whether a plugin takes the failure over and wants another attempt; not for ever."""
+        if not self._loop.heard(RequestFailed) or tries.recovered >= MOST_RECOVERIES:
             return False
-        signal = RequestFailed(self._agent, self._record.turn, self._record.step, attempt, failure)
+        tries.recovered += 1
+        signal = RequestFailed(self._agent, self._record.turn, self._record.step, tries.attempt, failure)
         return await self._agent.ctx.first(signal) is not None
 
-    def _cut_off(self, partial: Completion, ready: _Ready, attempt: int) -> None:
+    def _cut_off(self, partial: Completion, ready: Ready, attempt: int) -> None:
         """What a person could read by now is kept, without calls; where there is nothing, the end is."""
         kept = tuple(part for part in partial.content if isinstance(part, Text | Reasoning))
         if any(part.text.strip() for part in kept):
@@ -246,7 +267,7 @@ class Asking:
         else:
             self._record.write(self._ended(partial, ready, attempt, None))
 
-    def _sent(self, ready: _Ready, attempt: int, key: str) -> RequestSent:
+    def _sent(self, ready: Ready, attempt: int, key: str) -> RequestSent:
         data, digest = self._thread.purpose_fields()
         return RequestSent(
             turn=self._record.turn,
@@ -257,7 +278,8 @@ class Asking:
             purpose_digest=digest,
             model=ready.model,
             digest=ready.call.digest,
-            messages=ready.messages,
+            messages=len(ready.conversation),
+            tokens=ready.size.raw,
             parts=ready.parts,
             idempotency_key=key,
         )
@@ -267,7 +289,7 @@ class Asking:
         content: Sequence[AssistantContent],
         state: AnswerState,
         completion: Completion,
-        ready: _Ready,
+        ready: Ready,
         attempt: int,
     ) -> AssistantSaid:
         return AssistantSaid(
@@ -277,6 +299,7 @@ class Asking:
             message=AssistantMessage(self._loop.ids.new("m"), tuple(content), ready.model),
             state=state,
             usage=_reported(completion.usage),
+            cost=self._cost,
             digest=ready.call.digest,
             cut_calls=tuple(call.name for call in completion.dropped_calls),
             leaked_call=completion.finish.leaked_call,
@@ -286,7 +309,7 @@ class Asking:
         )
 
     def _ended(
-        self, completion: Completion, ready: _Ready, attempt: int, failure: LlmFailure | None
+        self, completion: Completion, ready: Ready, attempt: int, failure: LlmFailure | None
     ) -> RequestEnded:
         state: Literal["cancelled", "error", "incomplete"] = "cancelled"
         if failure is not None:
@@ -299,7 +322,19 @@ class Asking:
             state=state,
             failure=failure,
             usage=_reported(completion.usage),
+            cost=self._cost,
         )
+
+
+def _guessed(ready: Ready, completion: Completion) -> Usage:
+    """What a call is taken to have used whose provider said nothing: its prompt, if it was answered at all."""
+    written = sum(text_tokens(_words(part)) for part in (*completion.content, *completion.dropped_calls))
+    answered = written > 0 or completion.finish.state in ("done", "length", "refused")
+    return Usage(input=ready.size.tokens, output=written) if answered else Usage()
+
+
+def _words(part: AssistantContent) -> str:
+    return part.name + part.arguments if isinstance(part, ToolCall) else part.text
 
 
 def _reported(usage: Usage) -> Usage | None:

@@ -36,15 +36,20 @@ class LoopConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    child_calls_in_flight: int = Field(default=16, ge=1)
-    """Model calls that agents with a parent may have running at a time, over the whole process; the
-    surplus waits its turn. An agent that waits for its own children holds none."""
     max_steps: int | None = Field(default=250, ge=1)
     """Steps of one turn, where the agent itself says nothing; null: no ceiling."""
     max_seconds: float | None = Field(default=None, gt=0)
     """Wall time of one turn in seconds, where the agent itself says nothing; null: no ceiling."""
     max_tokens: int | None = Field(default=None, ge=1)
-    """Reported tokens of one turn, where the agent itself says nothing; null: no ceiling."""
+    """Tokens of one turn, where the agent itself says nothing; null: no ceiling."""
+    max_cost: float | None = Field(default=None, gt=0)
+    """US dollars for one turn, where the agent itself says nothing; null: no ceiling."""
+    max_calls: int | None = Field(default=None, ge=1)
+    """Requests to models in one turn, failed attempts included, where the agent itself says nothing; null: no
+    ceiling."""
+    answer_tokens: int = Field(default=16_384, ge=256)
+    """Most tokens of one answer where a ceiling on tokens or cost holds and neither the agent nor the model has a
+    lower bound: a call whose answer may be of any length could pass any ceiling."""
     durability: Literal["written", "synced"] = "written"
     """`written`: every fact survives the process, and power cuts from the end of each turn and before
     each side effect. `synced`: power cuts also from before each model call."""
@@ -57,4 +62,6 @@ class LoopConfig(BaseModel):
             max_steps=self.max_steps if own.max_steps is None else own.max_steps,
             max_seconds=self.max_seconds if own.max_seconds is None else own.max_seconds,
             max_tokens=self.max_tokens if own.max_tokens is None else own.max_tokens,
+            max_cost=self.max_cost if own.max_cost is None else own.max_cost,
+            max_calls=self.max_calls if own.max_calls is None else own.max_calls,
         )

@@ -27,6 +27,8 @@ from leadline.core.session.events import (
     TurnStart,
     UserEntered,
 )
+from leadline.core.spend.account import NOTHING_SPENT, Spent
+from leadline.core.spend.money import Money
 from leadline.core.tools.earlier import Earlier, EarlierCall
 from leadline.core.tools.outcome import Code, ToolOutcome
 from leadline.core.tools.spec import READS, SideEffect
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from leadline.core.llm.messages import MessageSource
+    from leadline.core.llm.usage import Usage
     from leadline.core.session.codec import Logged
     from leadline.core.session.log import Session
 
@@ -150,8 +153,8 @@ class CutTurn:
     """Id of the prompt that it was opened for, which may wait still; None where there was none."""
     seconds: float = 0.0
     """Wall time that was spent on it."""
-    tokens: int = 0
-    """Tokens that providers reported for it."""
+    spent: Spent = NOTHING_SPENT
+    """What its calls used, as providers reported it."""
     refused: str | None = None
     """What a plugin said that did not let the turn's latest input enter."""
     spoken: list[Spoken] = field(default_factory=list[Spoken])
@@ -285,7 +288,7 @@ class _Fold:
     def _ended(self, event: RequestEnded) -> None:
         self.cut.step.ended = event
         self.cut.step.failures += event.failure is not None
-        self.cut.tokens += (event.usage and event.usage.total) or 0
+        self._charge(event.usage, event.cost)
 
     def _retry(self, event: LlmRetry) -> None:
         self.cut.step.retry = (self._now, event.delay_s)
@@ -294,7 +297,12 @@ class _Fold:
     def _said(self, event: AssistantSaid) -> None:
         self.cut.step.said = event
         self.cut.spoken.append(Spoken(event, self._max_tokens))
-        self.cut.tokens += (event.usage and event.usage.total) or 0
+        self._charge(event.usage, event.cost)
+
+    def _charge(self, usage: Usage | None, cost: int | None) -> None:
+        """Count a call that ended."""
+        tokens = (usage and usage.total) or 0
+        self.cut.spent += Spent(tokens, Money(cost or 0), 1, int(cost is None))
 
     def _called(self, event: ToolCalled) -> None:
         self.cut.step.calls[event.call_id] = event

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from anyio import Semaphore
-
 from leadline.core.agent.driver import Abort, Driver
 from leadline.core.clock import Clock
 from leadline.core.ids import Ids
@@ -16,6 +14,7 @@ from leadline.core.loop.thread import Thread
 from leadline.core.loop.turn import Turn
 from leadline.core.prompt.sections import PromptSections
 from leadline.core.session.repair import repairs
+from leadline.core.spend.meter import Meter
 from leadline.core.tools.pipeline import ToolPipeline
 from leadline.core.tools.registry import ToolRegistry
 
@@ -37,8 +36,9 @@ class Loop(Driver):
         self.tools = ctx.get(ToolRegistry)
         self.pipeline = ctx.get(ToolPipeline)
         self.prompt = ctx.get(PromptSections)
-        self.gate = Semaphore(config.child_calls_in_flight, fast_acquire=True)
-        """Held while a model answers a child, and never while anything else is waited for."""
+        self.meter = ctx.get(Meter)
+        self.windows: dict[str, int] = {}
+        """Windows that providers named when they refused, or showed by what they read, by `provider/model`."""
         self._listeners = ctx.kernel.listeners.table
         self._threads: WeakKeyDictionary[Agent, Thread] = WeakKeyDictionary()
 

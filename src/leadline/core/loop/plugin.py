@@ -12,6 +12,7 @@ from leadline.core.loop.driver import Loop
 from leadline.core.loop.invariants import guard_requests
 from leadline.core.prompt.sections import PromptSections
 from leadline.core.session.invariants import Invariants
+from leadline.core.spend.meter import Meter
 from leadline.core.tools.pipeline import ToolPipeline
 from leadline.core.tools.registry import ToolRegistry
 from leadline.kernel.context import Context
@@ -27,7 +28,7 @@ plugin: Plugin[LoopConfig] = Plugin(
     "loop",
     _apply,
     config=ConfigParser(LoopConfig),
-    needs=(Clock, Ids, Models, ToolRegistry, ToolPipeline, PromptSections),
+    needs=(Clock, Ids, Models, ToolRegistry, ToolPipeline, PromptSections, Meter),
     wants=(Invariants,),
     provides=(Driver,),
 )

@@ -5,18 +5,29 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from leadline.core.llm.messages import AssistantMessage, Conversation, MessageSource, Text, UserMessage
+from leadline.core.llm.messages import (
+    AssistantMessage,
+    Conversation,
+    MessageSource,
+    Text,
+    ToolMessage,
+    UserMessage,
+)
 from leadline.core.llm.request import CallConfig, LlmRequest, Purpose
+from leadline.core.llm.tokens import Estimate, least_tokens
 from leadline.core.loop.parts import header_parts, request_parts
+from leadline.core.loop.sizing import Size
 from leadline.core.prompt.epoch import Epoch
 from leadline.core.session.codec import canonical
-from leadline.core.session.events import RequestHeader, RequestSent
+from leadline.core.session.events import AssistantSaid, RequestHeader, RequestSent
 
 if TYPE_CHECKING:
     from leadline.core.agent.agent import Agent
     from leadline.core.llm.jsonvalue import JsonObject
+    from leadline.core.llm.messages import Message
     from leadline.core.prompt.sections import Assembled, PromptSections
     from leadline.core.session.events import RequestParts
+    from leadline.core.session.log import Session
     from leadline.core.tools.registry import ToolRegistry
 
 SNAPSHOT = MessageSource("plugin", "prompt", "snapshot")
@@ -33,12 +44,16 @@ class Thread:
         self.epoch = Epoch(prompt, tools, agent.ctx.scope)
         self.header = session.last(RequestHeader)
         """The latest that is in the log."""
+        self._sealed = agent.spec.seed is not None
+        """Whether the header that the session began with holds, whatever the registries give."""
         self.purpose = agent.spec.purpose
         self._purpose_digest = purpose_digest(self.purpose)
         self._purpose_logged = any(
             sent.purpose_data is not None and sent.purpose_digest == self._purpose_digest
             for sent in session.of(RequestSent)
         )
+        self.estimate = Estimate()
+        """How large requests are, with what was learned from those that were answered."""
         self.call_ids: set[str] = set()
         """Ids of tool calls that the conversation has used."""
         self.snapshot: str | None = None
@@ -47,6 +62,7 @@ class Thread:
         self._parts: tuple[RequestHeader, RequestParts] | None = None
         self._first_reason = "initial" if self.header is None else "resume"
         self._read(self.derived.conversation)
+        self._learn(session)
 
     def new_header(self, config: CallConfig) -> RequestHeader | None:
         """The header that has to be logged before the next request; None where the latest still holds.
@@ -54,6 +70,8 @@ class Thread:
         Raises:
             PromptError: the system prompt cannot be assembled.
         """
+        if self._sealed and self.header is not None:
+            return None
         assembled, header = self.epoch.current(), self.header
         if header is not None and assembled is self._assembled and header.config == config:
             return None
@@ -75,6 +93,16 @@ class Thread:
             reason="initial" if reason == "initial" else "resume" if reason == "resume" else "change",
         )
 
+    def size(self, header: RequestHeader, conversation: Conversation) -> Size:
+        """How large the request is that they make."""
+        raw = self.estimate.size(header.system, header.tools, conversation)
+        model = str(header.config.model)
+        return Size(raw, self.estimate.corrected(raw, model), self.estimate.knows(model))
+
+    def least(self, header: RequestHeader, conversation: Conversation) -> int:
+        """Tokens that no tokeniser goes below for the texts of that request."""
+        return least_tokens(header.system) + sum(map(_least, conversation))
+
     def request(self, header: RequestHeader, conversation: Conversation) -> LlmRequest:
         """The request that the log now stands for."""
         return request_of(header, self.purpose, conversation, self._session)
@@ -95,12 +123,29 @@ class Thread:
         """A `request/sent` with the purpose's facts is in the log."""
         self._purpose_logged = True
 
+    def _learn(self, session: Session) -> None:
+        """Take in what providers reported for the requests that are logged."""
+        sent: RequestSent | None = None
+        for logged in session.logged:
+            if logged.type == RequestSent.TYPE:
+                sent = session.event(logged)  # pyright: ignore[reportAssignmentType]  # the class of that type
+            elif logged.type == AssistantSaid.TYPE and sent is not None and sent.tokens is not None:
+                said = session.event(logged)
+                if isinstance(said, AssistantSaid) and said.usage is not None:
+                    self.estimate.learn(sent.model, sent.tokens, said.usage.prompt)
+
     def _read(self, conversation: Conversation) -> None:
         for message in conversation:
             if isinstance(message, AssistantMessage):
                 self.call_ids.update(call.id for call in message.tool_calls)
             elif isinstance(message, UserMessage) and message.source == SNAPSHOT:
                 self.snapshot = "".join(part.text for part in message.content if isinstance(part, Text))
+
+
+def _least(message: Message) -> int:
+    if isinstance(message, ToolMessage):
+        return least_tokens(message.content)
+    return sum(least_tokens(part.text) for part in message.content if isinstance(part, Text))
 
 
 def purpose_digest(purpose: Purpose) -> str:

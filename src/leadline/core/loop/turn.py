@@ -16,6 +16,8 @@ from leadline.core.loop.thread import SNAPSHOT
 from leadline.core.session.errors import SessionError, refused_by_disk
 from leadline.core.session.events import AbortCause, Event, InboxSpliced, TurnEnd, TurnStart, UserEntered
 from leadline.core.session.repair import repairs
+from leadline.core.spend.account import Ceilings, Hold
+from leadline.core.spend.money import Money, money
 from leadline.core.tools.admission import described
 from leadline.core.tools.invocation import Caller
 from leadline.core.tools.scheduler import run_calls
@@ -29,7 +31,10 @@ if TYPE_CHECKING:
     from leadline.core.loop.driver import Loop
     from leadline.core.loop.judgement import Judgement
     from leadline.core.loop.thread import Thread
+    from leadline.core.spend.account import Account
     from leadline.kernel.effects import TaskHandle
+
+_ANY_CALL = Hold(tokens=1, cost=Money(1), calls=1)
 
 CORRECTION = MessageSource("plugin", "loop", "correction")
 """The source of messages that tell a model why its answer could not be used."""
@@ -53,13 +58,24 @@ class Turn:
             if cut is None
             else Record(agent.session, cut.number, cut.step.number, step_open=cut.step.open)
         )
-        self._asking = Asking(loop, agent, thread, self._record)
-        self._asking.tokens = cut.tokens if cut is not None else 0
+        self._account = self._opened_account()
+        self._asking = Asking(loop, agent, thread, self._record, self._account)
         self._calls = StepCalls(loop, agent, self._record)
         self._caller = Caller(agent.ctx, agent.id, agent.session)
         self._faults = Faults()
         self._too_long: str | None = None
         """What was said when an answer reached the output ceiling; the turn cannot end well after that."""
+
+    def _opened_account(self) -> Account:
+        """What the turn may spend, what it spent before it was cut off taken away."""
+        budget, cut = self._budget, self._cut
+        ceilings = Ceilings(
+            tokens=budget.max_tokens,
+            cost=None if budget.max_cost is None else money(budget.max_cost),
+            calls=budget.max_calls,
+        )
+        account = self._agent.account.child(f"turn {self._record.turn}", ceilings)
+        return account if cut is None else account.restored(cut.spent, above=False)
 
     async def run(self, *, proceed: bool) -> None:
         """From turn/start to turn/end.
@@ -315,15 +331,13 @@ class Turn:
         return End("completed") if self._too_long is None else End("max-tokens", error=self._too_long)
 
     def _over_budget(self) -> End | None:
-        steps, tokens = self._budget.max_steps, self._budget.max_tokens
+        steps = self._budget.max_steps
         if steps is not None and self._record.step >= steps:
             return End(
                 "budget", cause=AbortCause("budget", f"max_steps: all {steps} steps of the turn are used")
             )
-        if tokens is not None and self._asking.tokens >= tokens:
-            detail = f"max_tokens: {self._asking.tokens} tokens are used, the turn has {tokens}"
-            return End("budget", cause=AbortCause("budget", detail))
-        return None
+        used_up = self._account.exhausted(_ANY_CALL)
+        return None if used_up is None else End("budget", cause=AbortCause("budget", used_up.message))
 
     def _deadline(self) -> TaskHandle | None:
         seconds = self._budget.max_seconds

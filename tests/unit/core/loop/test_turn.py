@@ -448,12 +448,16 @@ async def test_a_turn_ends_typed_when_its_tokens_are_used(tmp_path: Path) -> Non
     reply = Reply(calls=(Call("look"),), usage=Usage(input=60, output=10))
     async with agent_stack(tmp_path, ScriptedModel(lambda request: reply)) as stack:
         add_tool(stack, "look")
-        agent = await stack.agents.create(AgentSpec(budget=TurnBudget(max_tokens=100)))
+        agent = await stack.agents.create(AgentSpec(budget=TurnBudget(max_tokens=300)))
         await asked(agent)
         assert agent.last_turn_end is not None
-        assert agent.last_turn_end.cause == AbortCause(
-            "budget", "max_tokens: 140 tokens are used, the turn has 100"
-        )
+        cause = agent.last_turn_end.cause
+        assert cause is not None
+        assert cause.kind == "budget"
+        assert cause.detail.startswith("the budget of turn 1 is used up: ")
+        assert "of 300 tokens" in cause.detail
+        assert agent.account.spent.tokens == 70 * len(list(agent.session.of(AssistantSaid)))
+        assert 70 <= agent.account.spent.tokens <= 300 + 70
 
 
 async def test_a_turn_ends_typed_when_its_time_is_used(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from leadline.core.llm.usage import Usage
 from leadline.core.loop.audit import audit
 from leadline.core.loop.config import LoopConfig, RetryConfig
 from leadline.core.session.events import AssistantSaid, TurnEnd, UserEntered
+from leadline.core.spend.limiter import LimiterConfig
 from leadline.core.tools.invocation import ToolInvocation
 from leadline.core.tools.policy import PostExecute
 from leadline.core.tools.spec import Tool, ToolOutput
@@ -58,9 +59,9 @@ GOOD = {"title": "Plan", "steps": ["a"]}
 
 @asynccontextmanager
 async def stacked(
-    folder: Path, model: ScriptedModel, loop: LoopConfig | None = None
+    folder: Path, model: ScriptedModel, loop: LoopConfig | None = None, limiter: LimiterConfig | None = None
 ) -> AsyncGenerator[AgentStack]:
-    async with agent_stack(folder, model, loop=loop, plugins=(plugin.plugin,)) as stack:
+    async with agent_stack(folder, model, loop=loop, limiter=limiter, plugins=(plugin.plugin,)) as stack:
         yield stack
 
 
@@ -590,8 +591,8 @@ class Slow(ScriptedModel):
 
 @pytest.mark.case("A03")
 async def test_parents_that_wait_for_their_children_hold_no_permit(tmp_path: Path) -> None:
-    loop = LoopConfig(child_calls_in_flight=1)
-    async with stacked(tmp_path, Slow(3), loop) as stack:
+    limiter = LimiterConfig(children=1)
+    async with stacked(tmp_path, Slow(3), limiter=limiter) as stack:
         delegating(stack, 3, 2, Counter())
         root = await parent_of(stack)
         root.send("level 0")
@@ -625,8 +626,8 @@ async def test_one_cap_holds_over_all_levels(tmp_path: Path) -> None:
             finally:
                 in_flight -= is_child
 
-    loop = LoopConfig(child_calls_in_flight=4)
-    async with stacked(tmp_path, Counting(2), loop) as stack:
+    limiter = LimiterConfig(children=4)
+    async with stacked(tmp_path, Counting(2), limiter=limiter) as stack:
         peak: Counter[str] = Counter()
         delegating(stack, 3, 5, peak)
         root = await parent_of(stack)
