@@ -517,6 +517,7 @@ CORE_EVENTS: tuple[type[Event], ...] = (
     ToolCalled,
     ToolAnswered,
     Charged,
+    WindowChanged,
     SeedEnded,
     DamageMoved,
     Titled,
