@@ -10,6 +10,7 @@ from typing import Final, Literal, Self
 from msgspec import structs
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from leadline.core.clock import Clock
 from leadline.core.config import ConfigParser
 from leadline.core.llm.failure import LlmFailure, Stop
 from leadline.core.llm.limits import RateLimits
@@ -90,7 +91,8 @@ class Opened:
         reported = usage if usage is not None and usage.reported else None
         charged = _filled(reported, estimate)
         price = self._meter.prices(self.call.what)
-        costs = None if price is None else price.cost(charged if self.call.counted else None)
+        now = self._meter.clock.now()
+        costs = None if price is None else price.cost(charged if self.call.counted else None, now)
         self._reservation.settle(
             Spent(
                 (charged.total or 0) if charged else 0,
@@ -143,8 +145,9 @@ class BudgetReached(LeadlineError):
 class Meter(Service, key="meter"):
     """The one client of everything that is paid for."""
 
-    def __init__(self, limiter: Limiter, prices: Prices | None = None) -> None:
+    def __init__(self, limiter: Limiter, clock: Clock, prices: Prices | None = None) -> None:
         self.prices = prices or Prices()
+        self.clock = clock
         self._limiter = limiter
 
     def price(self, what: str) -> Price | None:
@@ -154,7 +157,7 @@ class Meter(Service, key="meter"):
     def cost(self, what: str, usage: Usage | None) -> Cost | None:
         """What a call with that usage costs now; None where no price is known."""
         price = self.prices(what)
-        return None if price is None else price.cost(usage)
+        return None if price is None else price.cost(usage, self.clock.now())
 
     async def open(self, call: PaidCall, waiting: Callable[[Waiting], None] | None = None) -> Opened | Stop:
         """The right to make `call`: what it may use is reserved, and it has its place in the line.
@@ -166,7 +169,11 @@ class Meter(Service, key="meter"):
         hold = self._hold(call)
         if isinstance(hold, Stop):
             return hold
-        reservation = await call.account.reserve(hold)
+        reservation = call.account.try_reserve(hold)
+        if reservation is None:
+            if waiting is not None:
+                waiting(Waiting(call.what, "budget", call.account.in_flight, None))
+            reservation = await call.account.reserve(hold)
         if isinstance(reservation, Exhausted):
             return Stop("BUDGET", reservation.message, next_step="allow more, or work with what there is")
         ask = Ask(call.what, hold.tokens, call.group, call.priority, call.child)
@@ -288,9 +295,9 @@ class MeterConfig(BaseModel):
 
 async def _apply(ctx: Context, config: MeterConfig) -> None:
     own = [row.model_dump(exclude_none=True) for row in config.prices]
-    ctx.provide(Meter, Meter(ctx.get(Limiter), Prices(own)))
+    ctx.provide(Meter, Meter(ctx.get(Limiter), ctx.get(Clock), Prices(own)))
 
 
 plugin: Plugin[MeterConfig] = Plugin(
-    "meter", _apply, config=ConfigParser(MeterConfig), needs=(Limiter,), provides=(Meter,)
+    "meter", _apply, config=ConfigParser(MeterConfig), needs=(Clock, Limiter), provides=(Meter,)
 )

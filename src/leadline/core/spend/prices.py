@@ -11,11 +11,12 @@ from typing import Final, cast
 
 import msgspec
 
-from leadline.core.llm.usage import Usage
+from leadline.core.llm.usage import NOT_REPORTED, Usage
 from leadline.core.spend.money import NOTHING, Cost, Money, money
 from leadline.kernel.errors import LeadlineError
 
 _MILLION: Final = 1_000_000
+_DAY: Final = 86_400
 _FILE_NAME: Final = re.compile(r"[a-z0-9_-]+")
 
 
@@ -35,6 +36,22 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
+class Hours:
+    """Times of a week, in UTC, at which other rates hold."""
+
+    days: frozenset[int]
+    """1 is Monday."""
+    spans: tuple[tuple[int, int], ...]
+    """Seconds of the day, from and to."""
+    rates: Rates
+
+    def hold(self, at: float) -> bool:
+        """Whether they do at `at`, in seconds since 1970."""
+        day, second = divmod(int(at), _DAY)
+        return (day + 3) % 7 + 1 in self.days and any(start <= second < end for start, end in self.spans)
+
+
+@dataclass(frozen=True, slots=True)
 class Price:
     """What one model or service charges."""
 
@@ -44,6 +61,8 @@ class Price:
     """Money for each call."""
     above: tuple[tuple[int, Rates], ...] = ()
     """`(tokens, rates)`, ascending: where the prompt has more tokens, these hold for the whole call."""
+    cheaper: tuple[Hours, ...] = ()
+    """When less is charged for tokens."""
     free: bool = False
     """Whether it is known to cost nothing."""
     as_of: str = ""
@@ -51,24 +70,28 @@ class Price:
     source: str = ""
     """Where it was read."""
 
-    def rates_of(self, prompt: int) -> Rates | None:
-        """The rates of a call with a prompt of so many tokens."""
+    def rates_of(self, prompt: int, at: float | None = None) -> Rates | None:
+        """The rates of a call with a prompt of so many tokens that ends at `at`; None: whenever they are highest."""
+        if at is not None:
+            for hours in self.cheaper:
+                if hours.hold(at):
+                    return hours.rates
         rates = self.rates
         for tokens, higher in self.above:
             if prompt > tokens:
                 rates = higher
         return rates
 
-    def cost(self, usage: Usage | None, calls: int = 1) -> Cost:
-        """What calls with that usage cost, together.
+    def cost(self, usage: Usage | None, at: float | None = None, calls: int = 1) -> Cost:
+        """What calls with that usage cost, together, if they end at `at` (seconds since 1970).
 
         The prompt and the answer have to be reported, where tokens are charged: otherwise the cost is not complete.
         """
         known = self.call * calls
-        if self.free or (self.rates is None and not self.above):
+        if self.free or self.rates is None:
             return Cost(Money(known))
-        usage = usage or Usage()
-        rates = self.rates_of(usage.prompt or 0)
+        usage = usage or NOT_REPORTED
+        rates = self.rates_of(usage.prompt or 0, at)
         assert rates is not None
         for tokens, rate in (
             (usage.input, rates.input),
@@ -90,16 +113,37 @@ class Price:
 
     def least(self, prompt: int) -> Money:
         """The least that a call with such a prompt costs: all of it from a cache, and no answer."""
-        rates = self.rates_of(prompt)
-        if self.free or rates is None:
+        if self.free or self.rates is None:
             return Money(0 if self.free else self.call)
-        return Money(self.call + prompt * min(rates.input, rates.cached_input, rates.cache_write))
+        possible = (self.rates_of(prompt), *(hours.rates for hours in self.cheaper))
+        least = min(min(one.input, one.cached_input, one.cache_write) for one in possible if one)
+        return Money(self.call + prompt * least)
 
 
 class Tier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What holds for a call whose prompt has more than `tokens` tokens. Dollars for a million tokens."""
 
     tokens: int
+    input: float
+    output: float
+    cached_input: float | None = None
+    cache_write: float | None = None
+    reasoning: float | None = None
+
+
+class Times(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Days and hours, in UTC."""
+
+    days: tuple[int, ...]
+    """1 is Monday."""
+    hours: tuple[str, ...]
+    """Such as `04:00-06:00`; a day ends at `24:00`."""
+
+
+class Cheaper(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What holds for a call that ends at certain times. Dollars for a million tokens."""
+
+    times: tuple[Times, ...]
     input: float
     output: float
     cached_input: float | None = None
@@ -123,6 +167,7 @@ class PriceRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reasoning: float | None = None
     """None: as `output`."""
     above: tuple[Tier, ...] = ()
+    cheaper: Cheaper | None = None
     call: float | None = None
     """Dollars for each call."""
     free: bool = False
@@ -183,7 +228,11 @@ class Prices:
 
 @cache
 def _shipped(provider: str) -> tuple[_Row, ...]:
-    """The rows that ship for a provider, or for the services, which have none."""
+    return tuple(one for row in read_list(provider) for one in _read(row))
+
+
+def read_list(provider: str) -> tuple[PriceRow, ...]:
+    """The price list that ships for a provider; what stands at its head holds for each row. Empty where none does."""
     if not _FILE_NAME.fullmatch(provider):
         return ()
     file = files("leadline.core.spend") / "price_lists" / f"{provider}.toml"
@@ -193,7 +242,7 @@ def _shipped(provider: str) -> tuple[_Row, ...]:
 
     data: dict[str, object] = tomllib.loads(file.read_text("utf-8"))
     rows = cast("list[Mapping[str, object]]", data.pop("price"))
-    return _rows({**data, **row} for row in rows)
+    return tuple(msgspec.convert({**data, **row}, PriceRow) for row in rows)
 
 
 def _rows(rows: Iterable[Mapping[str, object]]) -> tuple[_Row, ...]:
@@ -221,25 +270,48 @@ def _heaviest(rows: tuple[_Row, ...], what: str) -> _Row | None:
 def _price(row: PriceRow) -> Price:
     if row.free:
         return Price(free=True, as_of=row.as_of, source=row.source)
-    rates = None
-    if row.input is not None and row.output is not None:
-        rates = _rates(row.input, row.output, row.cached_input, row.cache_write, row.reasoning)
-    above = tuple(
-        (tier.tokens, _rates(tier.input, tier.output, tier.cached_input, tier.cache_write, tier.reasoning))
-        for tier in sorted(row.above, key=lambda tier: tier.tokens)
+    return Price(
+        _rates(row),
+        money(row.call or 0),
+        tuple((tier.tokens, _some(tier)) for tier in sorted(row.above, key=lambda tier: tier.tokens)),
+        () if row.cheaper is None else tuple(_hours(row.cheaper)),
+        as_of=row.as_of,
+        source=row.source,
     )
-    return Price(rates, money(row.call or 0), above, as_of=row.as_of, source=row.source)
 
 
-def _rates(
-    input_: float, output: float, cached: float | None, written: float | None, reasoning: float | None
-) -> Rates:
+def _hours(cheaper: Cheaper) -> Iterator[Hours]:
+    for times in cheaper.times:
+        spans = (span.split("-") for span in times.hours)
+        yield Hours(
+            frozenset(times.days),
+            tuple((_second(start), _second(end)) for start, end in spans),
+            _some(cheaper),
+        )
+
+
+def _second(time: str) -> int:
+    hour, minute = time.split(":")
+    return int(hour) * 3600 + int(minute) * 60
+
+
+def _rates(row: PriceRow) -> Rates | None:
+    if row.input is None or row.output is None:
+        return None
+    return _made(row.input, row.output, row)
+
+
+def _some(row: Tier | Cheaper) -> Rates:
+    return _made(row.input, row.output, row)
+
+
+def _made(input_: float, output: float, row: PriceRow | Tier | Cheaper) -> Rates:
     return Rates(
         _each(input_),
-        _each(input_ if cached is None else cached),
-        _each(input_ if written is None else written),
+        _each(input_ if row.cached_input is None else row.cached_input),
+        _each(input_ if row.cache_write is None else row.cache_write),
         _each(output),
-        _each(output if reasoning is None else reasoning),
+        _each(output if row.reasoning is None else row.reasoning),
     )
 
 
