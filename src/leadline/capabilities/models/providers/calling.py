@@ -13,6 +13,13 @@ from leadline.capabilities.models.providers.exchange import Exchange
 from leadline.capabilities.models.providers.http import HttpClient, proxy_for
 from leadline.capabilities.models.providers.native import shaped
 from leadline.capabilities.models.providers.profiles import Profile
+from leadline.capabilities.models.providers.text_tools import (
+    Rewriting,
+    TextEncoder,
+    TextTools,
+    text_tools,
+    with_text_tools,
+)
 from leadline.core.clock import Clock
 from leadline.core.llm.adapter import LlmAdapter, ModelInfo, PreparedCall
 from leadline.core.llm.failure import Stop, Wait
@@ -39,6 +46,8 @@ class WireFormat:
 
     encoder: EncoderFor
     decoder: Callable[[Profile], Decoder]
+    as_text: Rewriting = TextEncoder
+    """How calls and results are written for a model that cannot call tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +120,7 @@ class ProviderAdapter:
         self._route = route
         self._format = wire_format
         self._models = dict(models or {})
-        self._latest: tuple[_Head, WireEncoder] | None = None
+        self._latest: tuple[_Head, TextTools | None, WireEncoder] | None = None
         self._routes: dict[str, Route] = {}
 
     @property
@@ -130,13 +139,15 @@ class ProviderAdapter:
 
     def prepare(self, request: LlmRequest) -> PreparedCall:
         """Encode ``request`` for this provider."""
-        conversation = request.conversation
-        wire = conversation.wire(self._encoder(request))
-        request = shaped(request, self._of_model(request.config.model.model).profile)
-        tools = frozenset(tool.name for tool in request.tools)
-        model = request.config.model.model
+        conversation, model = request.conversation, request.config.model.model
         route = self._of_model(model)
-        return ProviderCall(route, self._format, route.url(model), wire, conversation.pairing_problem, tools)
+        wanted = shaped(request, route.profile)
+        text = None if route.profile.tools else text_tools(wanted)
+        wire = conversation.wire(self._encoder(request, text))
+        tools = frozenset(tool.name for tool in wanted.tools)
+        return ProviderCall(
+            route, self._format, route.url(model), wire, conversation.pairing_problem, tools, text
+        )
 
     def _of_model(self, model: str) -> Route:
         """The route of a model; one that has nothing of its own has that of the provider."""
@@ -146,15 +157,21 @@ class ProviderAdapter:
             self._routes[model] = self._route.of_model(model)
         return self._routes[model]
 
-    def _encoder(self, request: LlmRequest) -> WireEncoder:
+    def _encoder(self, request: LlmRequest, text: TextTools | None) -> WireEncoder:
         """The encoder of `request`; that of the one before where both were made from the same head."""
         head = _Head(request.config, request.system, request.tools)
-        if self._latest is not None and all(map(is_, self._latest[0], head)):
-            return self._latest[1]
+        latest = self._latest
+        if latest is not None and all(map(is_, latest[0], head)) and latest[1] == text:
+            return latest[2]
         model = request.config.model.model
-        profile = self._of_model(model).profile
-        encoder = self._format.encoder(shaped(request, profile), profile, self.info(model))
-        self._latest = head, encoder
+        profile, info = self._of_model(model).profile, self.info(model)
+        wanted = shaped(request, profile)
+        if text is None:
+            encoder = self._format.encoder(wanted, profile, info)
+        else:
+            plain = self._format.encoder(with_text_tools(wanted, text), profile, info)
+            encoder = self._format.as_text(plain, text)
+        self._latest = head, text, encoder
         return encoder
 
 
@@ -174,7 +191,7 @@ def profile_info(model: str, profile: Profile) -> ModelInfo:
         max_output=profile.max_output,
         efforts=tuple(profile.efforts),
         tools=profile.tools,
-        forced_tool_choice=profile.forced_tool_choice == "always",
+        forced_tool_choice=profile.tools and profile.forced_tool_choice == "always",
         structured_output=profile.structured_output,
         origin=profile.origin,
     )
@@ -190,6 +207,8 @@ class ProviderCall:
     wire: Wire = field(repr=False)
     problem: str | None
     tools: frozenset[str]
+    text: TextTools | None = None
+    """How tools are called in text, where the model cannot call them otherwise."""
 
     @property
     def digest(self) -> str:
@@ -222,11 +241,15 @@ class ProviderCall:
             return
         exchange = Exchange(profile, self.route.clock, self.format.decoder(profile), reply, deadline)
         leaks = LeakFilter(self._leak_rules())
+        reader = self.text.reader() if self.text is not None else None
         try:
             while not exchange.ended:
-                for event in await exchange.advance():
+                events = await exchange.advance()
+                if reader is not None:
+                    events = reader.read(events)
+                for event in events:
                     for passed in leaks.feed(event):
-                        yield passed
+                        yield passed if reader is None else reader.told(passed)
         finally:
             reply.close()
 

@@ -8,6 +8,7 @@ from leadline.capabilities.models.providers.calling import ProviderAdapter, Rout
 from leadline.capabilities.models.providers.decode import ChatDecoder
 from leadline.capabilities.models.providers.encode import encoder_for
 from leadline.capabilities.models.providers.profiles import Profile
+from leadline.capabilities.models.providers.text_tools import AlternatingChat
 from leadline.core.llm.adapter import ModelInfo
 from leadline.core.llm.messages import WireEncoder
 from leadline.core.llm.request import LlmRequest
@@ -25,4 +26,4 @@ class OpenAiCompatible(ProviderAdapter):
 
     def __init__(self, route: Route, models: Mapping[str, ModelInfo] | None = None) -> None:
         """As `ProviderAdapter`."""
-        super().__init__(route, WireFormat(_encoder, ChatDecoder), models)
+        super().__init__(route, WireFormat(_encoder, ChatDecoder, AlternatingChat), models)

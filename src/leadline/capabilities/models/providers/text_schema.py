@@ -134,6 +134,8 @@ class _Writer:
         return "{" + ", ".join(parts) + "}"
 
     def _resolved(self, reference: str) -> object:
+        if reference == "#":
+            return self._root
         if not reference.startswith("#/"):
             return None
         value: object = self._root
