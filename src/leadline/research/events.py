@@ -30,14 +30,21 @@ USABLE_OUTCOMES: frozenset[str] = frozenset({"ok", "partial"})
 
 RunStatus: TypeAlias = Literal["completed", "partial", "cancelled", "failed"]
 RoleStatus: TypeAlias = Literal["completed", "partial", "cancelled", "failed"]
-UnitStatus: TypeAlias = Literal["completed", "partial", "cancelled", "failed"]
-UNFINISHED: frozenset[UnitStatus] = frozenset({"failed", "cancelled"})
+UnitStatus: TypeAlias = Literal["completed", "partial", "cancelled", "failed", "budget"]
+"""`budget`: a ceiling of the run was reached before the unit had come to an end, or before it began."""
+UNFINISHED: frozenset[UnitStatus] = frozenset({"failed", "cancelled", "budget"})
 """Units of a run that ended are tried again when it goes on."""
 Polarity: TypeAlias = Literal["supporting", "opposing", "context"]
 MatchKind: TypeAlias = Literal["exact", "normalised"]
 Label: TypeAlias = Literal["finding", "analysis", "recommendation", "background"]
 VerdictName: TypeAlias = Literal["supported", "contradicted", "not_established", "not_checked"]
 CheckOutcome: TypeAlias = Literal["pass", "fail", "contradicts", "unsure", "not_applicable"]
+CeilingName: TypeAlias = Literal["tokens", "cost", "calls", "seconds"]
+
+BUDGET_REACHED = "budget_reached"
+"""In the metadata of a run that a ceiling stopped: its name."""
+KEEP = 0.15
+"""Share of a budget that is kept for writing up, where nobody says another."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -62,6 +69,36 @@ class Request(Record, frozen=True, kw_only=True):
     def words(self) -> str:
         """Everything the person said; it needs no evidence in the report."""
         return "\n".join(part for part in (self.question, self.purpose, self.context) if part)
+
+
+class RunBudget(Record, frozen=True, kw_only=True):
+    """Ceilings on a run, from its first call to its report; None is no ceiling."""
+
+    tokens: int | None = None
+    """All tokens of all calls, prompts included."""
+    cost: float | None = None
+    """US dollars."""
+    calls: int | None = None
+    """Calls that are paid for, failed attempts included."""
+    seconds: float | None = None
+    """Wall time that the run is at work."""
+    keep: float | None = None
+    """Share of each ceiling that only the writer may use; None: `KEEP`."""
+    unit_share: float | None = None
+    """Share of the rest that one unit may use; None: the same for every unit of the plan."""
+
+    @property
+    def kept(self) -> float:
+        """Share of each ceiling that only the writer may use."""
+        return KEEP if self.keep is None else self.keep
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is any ceiling."""
+        return any(one is not None for one in (self.tokens, self.cost, self.calls, self.seconds))
+
+
+NO_CEILINGS = RunBudget()
 
 
 class Unit(Record, frozen=True, kw_only=True):
@@ -203,6 +240,24 @@ class CheckRecord(Record, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class Spending(Record, frozen=True, kw_only=True):
+    """What was used for one purpose on one model, or with one service."""
+
+    purpose: str
+    what: str
+    """`provider/name` of the model, or the name of the service."""
+    calls: int = 0
+    """Failed attempts included."""
+    tokens: Usage = Usage()
+    """As providers reported them."""
+    cost: int = 0
+    """The part that is known, in picodollars (1e-12 USD), at the prices that held then."""
+    unpriced: int = 0
+    """Calls whose cost is not known."""
+    estimated: int = 0
+    """Tokens of calls for which no provider reported any, as they are held against the budget."""
+
+
 class RunUsage(Record, frozen=True, kw_only=True, omit_defaults=False):
     """What the run used. Unknown is absent, never zero."""
 
@@ -210,9 +265,13 @@ class RunUsage(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Calls to a model, failed attempts included."""
     tokens: Usage = Usage()
     cost: float | None = None
-    """None: no price is known."""
+    """All that was paid; None: of a part of it the price is not known."""
     currency: str | None = None
     wall_s: float = 0.0
+    cost_at_least: float | None = None
+    """The part of the cost that is known, where another is not."""
+    by: tuple[Spending, ...] = ()
+    """By purpose and model."""
 
 
 # --- events ------------------------------------------------------------------------------------------------
@@ -240,6 +299,8 @@ class Started(Event, frozen=True, kw_only=True):
     """Id of the tool call on whose behalf the run is made, in the session of the parent."""
     of: str | None = None
     """Id of the run whose evidence and sources this one uses again."""
+    budget: RunBudget = NO_CEILINGS
+    """Its ceilings, configured ones included."""
     started_at: str = ""
     """ISO time in UTC."""
 
@@ -277,10 +338,14 @@ class RoleEnded(Event, frozen=True, kw_only=True):
     """Whether it failed because the model cannot be used at all."""
     exhausted: bool = False
     """Whether it used up what one role may spend."""
+    ceiling: CeilingName | None = None
+    """The ceiling of the run that stopped it; it goes on where the run does with a higher one."""
     calls: int = 0
     """Model calls of the attempt, failed ones included."""
     tokens: Usage = Usage()
     """What providers reported for them."""
+    by: tuple[Spending, ...] = ()
+    """All that it used, what its own children did included; empty in runs of earlier versions."""
 
 
 class InFlight(Record, frozen=True, kw_only=True):
@@ -311,6 +376,8 @@ class Resumed(Event, frozen=True, kw_only=True):
     """Seconds that the run had been at work before."""
     in_flight: tuple[InFlight, ...] = ()
     """Model calls that are sent again and may be billed twice."""
+    budget: RunBudget | None = None
+    """The ceilings from now on; None: as before."""
 
 
 class Planned(Event, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +12,13 @@ from typing import Literal, get_args
 
 from leadline.core.llm.request import ModelRef
 from leadline.kernel.errors import LeadlineError
+from leadline.research.events import NO_CEILINGS, RunBudget
 from leadline.research.roles.purposes import ReportFormat
 
 Breadth = Literal["focused", "balanced", "broad"]
+
+MOST_KEPT = 0.9
+"""Largest share of a budget that can be kept for writing up."""
 
 MAX_UNITS: dict[str, int] = {"focused": 1, "balanced": 2, "broad": 3}
 
@@ -45,6 +50,8 @@ class ResearchRequest:
     """What the researcher should know and the report need not prove."""
     model: ModelRef | None = None
     """None: the default model of the profile."""
+    budget: RunBudget = NO_CEILINGS
+    """Ceilings; where it says nothing, the configured ones hold."""
 
     @property
     def max_units(self) -> int:
@@ -67,12 +74,13 @@ def checked(
     purpose: str | None = None,
     context: str | None = None,
     model: ModelRef | None = None,
+    budget: RunBudget | None = None,
 ) -> ResearchRequest:
     """The request, trimmed and checked.
 
     Raises:
-        RequestRefused: blank question, unknown choice, blank option, one path for a list of them, or a corpus path
-            that is not there.
+        RequestRefused: blank question, unknown choice, blank option, one path for a list of them, a corpus path
+            that is not there, or a ceiling that is none.
     """
     if not question.strip():
         raise RequestRefused("question", "it is blank", "Say in a sentence what you want to know.")
@@ -92,7 +100,47 @@ def checked(
         purpose=_optional(purpose),
         context=_optional(context),
         model=model,
+        budget=checked_budget(budget or NO_CEILINGS),
     )
+
+
+def checked_budget(budget: RunBudget) -> RunBudget:
+    """The budget, if each of its ceilings is one.
+
+    Raises:
+        RequestRefused: a ceiling is zero, negative or no number, or a share is not between 0 and 0.9 (1 for a unit).
+    """
+    for field, value, example in (
+        ("max_tokens", budget.tokens, "200000"),
+        ("max_calls", budget.calls, "50"),
+    ):
+        if value is not None and (isinstance(value, bool) or value != int(value)):
+            raise RequestRefused(field, f"{value} is no whole number", f"Write for example {example}.")
+    for field, value, example in (
+        ("max_tokens", budget.tokens, "200000"),
+        ("max_cost", budget.cost, "0.50, in US dollars"),
+        ("max_calls", budget.calls, "50"),
+        ("max_seconds", budget.seconds, "600"),
+    ):
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise RequestRefused(
+                field,
+                f"{value:g} is no ceiling",
+                f"Leave it out, or give more than 0, for example {example}.",
+            )
+    if budget.keep is not None and not 0 <= budget.keep <= MOST_KEPT:
+        raise RequestRefused(
+            "keep",
+            f"{budget.keep:g} cannot be kept for writing up",
+            f"Give a share from 0 to {MOST_KEPT}, such as 0.15.",
+        )
+    if budget.unit_share is not None and not 0 < budget.unit_share <= 1:
+        raise RequestRefused(
+            "unit_share",
+            f"{budget.unit_share:g} is no share",
+            "Give more than 0 and at most 1, or leave it out.",
+        )
+    return budget
 
 
 def existing(given: str | Path) -> Path:

@@ -11,7 +11,7 @@ from leadline.core.agent.errors import AgentDisposed
 from leadline.core.agent.spec import AgentSpec
 from leadline.core.llm.messages import MessageSource
 from leadline.core.session.errors import SessionError
-from leadline.core.session.events import AbortCause
+from leadline.core.session.events import AbortCause, TurnEnd
 from leadline.core.tools.registry import ToolRegistry
 from leadline.orchestration.subagent.capture import TOOL_NAME, Capture
 from leadline.orchestration.subagent.errors import SubagentDepthError, SubagentNotStarted
@@ -116,6 +116,7 @@ class InProcess(SubagentDriver):
             label=request.label,
             tools_allow=request.tools,
             budget=request.budget,
+            account=request.account,
             seed_turns=request.mode == "fork",
             setup=setup,
         )
@@ -185,9 +186,12 @@ class InProcessRun:
             child.wake()
         elif end is None:
             self._prompt()
-        elif end.reason in _BROKEN_OFF and (self._capture is None or self._capture.captured is None):
+        elif self._broken_off(end) and (self._capture is None or self._capture.captured is None):
             child.proceed()
         child.ctx.spawn(self._work, name="delegated work")
+
+    def _broken_off(self, end: TurnEnd) -> bool:
+        return end.reason in _BROKEN_OFF or (end.reason == "budget" and self._request.proceed)
 
     def _prompt(self) -> None:
         source = MessageSource("agent", self._request.parent.id)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from leadline.core.llm.failure import LlmFailure
     from leadline.core.llm.jsonvalue import JsonObject, JsonValue
     from leadline.core.llm.request import ModelRef
+    from leadline.core.spend.account import Account
     from leadline.core.tools.spec import Tool
     from leadline.kernel.context import Context
 
@@ -59,6 +60,10 @@ class SubagentRequest:
     max_depth: int = 3
     """Deepest position a child may have; a root agent's child has depth 1."""
     budget: TurnBudget = field(default_factory=TurnBudget)
+    account: Account | None = None
+    """Whom the child's calls are charged to; None: an account of its own that draws on the parent's."""
+    proceed: bool = False
+    """Whether a child that is taken up goes on also where its last turn had used up its budget."""
     driver: str = "in-process"
 
     @property

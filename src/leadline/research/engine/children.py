@@ -8,26 +8,31 @@ from typing import cast
 import anyio
 
 from leadline.core.agent.agent import Agent
+from leadline.core.agent.signals import AgentCreated
 from leadline.core.agent.spec import TurnBudget
+from leadline.core.clock import Clock
 from leadline.core.llm.jsonvalue import JsonValue
 from leadline.core.llm.request import ModelRef
+from leadline.core.llm.usage import Usage
 from leadline.core.session.errors import (
     SessionLocked,
     SessionNotFound,
     SessionUnreadable,
     SessionWriteFailed,
 )
-from leadline.core.session.events import Event
+from leadline.core.session.events import Event, TurnEnd
 from leadline.core.session.log import Session
 from leadline.core.session.store import SessionStore
+from leadline.core.spend.account import Account
 from leadline.core.tools.spec import Tool
 from leadline.kernel.errors import LeadlineError
 from leadline.orchestration.subagent.outcome import prompt_of
 from leadline.orchestration.subagent.seam import SubagentRequest, SubagentResult, SubagentRun, Subagents
+from leadline.research.engine.accounts import Reached, RunAccounts
 from leadline.research.engine.config import EngineConfig
 from leadline.research.engine.role_log import Attempt, RoleLog
-from leadline.research.engine.usage import UsageCount
-from leadline.research.events import Noted, RoleEnded, RoleStarted, UnitStarted
+from leadline.research.engine.spent_before import SpentBefore
+from leadline.research.events import Noted, RoleEnded, RoleStarted, Spending, UnitStarted
 from leadline.research.evidence.governor import SourceGovernor
 from leadline.research.evidence.record_evidence import record_evidence_tool, restore_evidence
 from leadline.research.evidence.shelf import SourceShelf, UnitSources
@@ -56,8 +61,12 @@ class Children:
         source_tools: Callable[[str], tuple[Tool, ...]],
         config: EngineConfig,
         models: Mapping[str, ModelRef],
+        accounts: RunAccounts,
+        before: SpentBefore,
+        clock: Clock,
     ) -> None:
-        """`source_tools` makes the tools of one attempt, whose name it is given; `models` are those of single roles."""
+        """`source_tools` makes the tools of one attempt, whose name it is given; `models` are those of single roles;
+        `before` is what the run used before it was taken up."""
         self._subagents = subagents
         self._store = store
         self._coordinator = coordinator
@@ -68,9 +77,14 @@ class Children:
         self._log = RoleLog.of(shelf.record.facts)
         self._live: set[SubagentRun] = set()
         self._first = anyio.Event()
-        self.usage = UsageCount()
-        for ended in self._log.settled:
-            self.usage.count(ended.calls, ended.tokens)
+        self._accounts = accounts
+        self._clock = clock
+        self.usage = before.usage
+        self._below: dict[str, dict[str, Session]] = {
+            role: {one.id: one for one in below} for role, below in before.below.items()
+        }
+        """By role: the logs of what works for it, its own among them."""
+        coordinator.ctx.on(AgentCreated, self._created)
         self.start_error: LeadlineError | None = None
         """Why the first role could not be started; None once one was."""
 
@@ -92,8 +106,13 @@ class Children:
         if attempt.ended is not None and attempt.settled:
             self._first.set()
             return recorded_answer(attempt.ended)
+        account = self._account(call)
+        reached = self._accounts.spent_out(account)
+        if reached is not None:
+            self._first.set()
+            return _stopped(reached, f"not begun: {reached.message}" if attempt.child is None else None)
         try:
-            attempt, child = await self._at_work(call, attempt)
+            attempt, child = await self._at_work(call, attempt, account)
         except LeadlineError as error:
             if self._first.is_set():
                 self._check_disk(None, error)
@@ -105,15 +124,64 @@ class Children:
         self._first.set()
         try:
             await self._shelf.record.sync()  # while the model is at work: nobody waits for the disk
-            result = await child.result()
+            result, in_time = await self._result(child, account)
             self._check_disk(child)
             answer = _answer(call, child, result)
+            if answer.status != "completed":
+                reached = self._reached(account, child, in_time=in_time)
+                answer = _stopped(reached, child=child.session_id) if reached is not None else answer
             self._note_end(attempt, child, answer)
             await self._shelf.record.sync()
             return answer
         finally:
             with anyio.CancelScope(shield=True):
                 await self._free(child)
+
+    def _account(self, call: RoleCall) -> Account:
+        """Who pays for a role: the writer may use all that there is, the others what is not kept for it."""
+        if call.unit is not None:
+            plan = self._shelf.record.ledger.plan
+            return self._accounts.unit(call.unit.id, len(plan.units) if plan else 1)
+        return self._accounts.run if call.role == "writer" else self._accounts.working
+
+    async def _result(self, child: SubagentRun, account: Account) -> tuple[SubagentResult, bool]:
+        """What became of a role, and whether it came to its end by itself; it is stopped when its time is up."""
+        left = self._accounts.seconds_left(account)
+        if left is None:
+            return await child.result(), True
+        stopped = False
+
+        async def stop() -> None:
+            nonlocal stopped
+            await self._clock.sleep(left)
+            stopped = True
+            await child.cancel("the time of the run is up")
+
+        async with anyio.create_task_group() as watch:
+            watch.start_soon(stop)
+            await child.result()
+            if not stopped:
+                watch.cancel_scope.cancel()
+        return await child.result(), not stopped
+
+    def _reached(self, account: Account, child: SubagentRun, *, in_time: bool) -> Reached | None:
+        """The ceiling of the run that stopped a role, if one did."""
+        if not in_time:
+            return self._accounts.out_of_time(account)
+        why = _over_budget(child.agent.last_turn_end if child.agent is not None else None)
+        return None if why is None else self._accounts.stopped(account, why)
+
+    def _created(self, signal: AgentCreated) -> None:
+        """Keep the log of what works for a role, so that what it uses is counted."""
+        session = signal.agent.session
+        above = session.header.parent
+        role = next((one for one, below in self._below.items() if above in below), session.id)
+        self._below.setdefault(role, {})[session.id] = session
+
+    def used(self, child: str) -> tuple[Spending, ...]:
+        """What a role used so far, what works for it included."""
+        below = self._below.get(child)
+        return self.usage.of(child) if below is None else self.usage.count(child, below.values())
 
     async def _next_attempt(self, call: RoleCall) -> Attempt:
         """The attempt that the log has next, where it is one at this very work; else a new one."""
@@ -144,11 +212,13 @@ class Children:
                 raise cause
             cause = cause.__cause__
 
-    async def _at_work(self, call: RoleCall, attempt: Attempt) -> tuple[Attempt, SubagentRun]:
+    async def _at_work(
+        self, call: RoleCall, attempt: Attempt, account: Account
+    ) -> tuple[Attempt, SubagentRun]:
         """The role at work on the attempt: where it was cut off, or, where that cannot be, on a new one."""
         if attempt.child is not None:
             try:
-                return attempt, await self._take_up(call, attempt, attempt.child)
+                return attempt, await self._take_up(call, attempt, attempt.child, account)
             except (SessionLocked, SessionWriteFailed):
                 raise
             except (SessionNotFound, SessionUnreadable):
@@ -157,16 +227,12 @@ class Children:
                 note = f"{call.label}: what was begun could not be taken up and was begun anew: {error}"
                 self._shelf.record.append(Noted(text=note))
                 attempt = self._log.new(call.key)
-        return attempt, await self._subagents.start(self._request(call, attempt, None))
+        return attempt, await self._subagents.start(self._request(call, attempt, None, account))
 
-    async def _take_up(self, call: RoleCall, attempt: Attempt, child: str) -> SubagentRun:
+    async def _take_up(self, call: RoleCall, attempt: Attempt, child: str, account: Account) -> SubagentRun:
         before = await self._store.read(child)
         self._note_start(call, attempt, child)
-        try:
-            return await self._subagents.resume(self._request(call, attempt, before), child)
-        except LeadlineError:
-            self.usage.add(before)
-            raise
+        return await self._subagents.resume(self._request(call, attempt, before, account), child)
 
     def _note_start(self, call: RoleCall, attempt: Attempt, child: str) -> None:
         """Write down who does the work before it begins."""
@@ -182,9 +248,7 @@ class Children:
             self._shelf.record.append(*facts)
 
     def _note_end(self, attempt: Attempt, child: SubagentRun, answer: RoleAnswer) -> None:
-        used = UsageCount()
-        if child.agent is not None:
-            used.add(child.agent.session)
+        by = self.used(child.session_id)
         self._shelf.record.append(
             RoleEnded(
                 key=attempt.key,
@@ -195,8 +259,10 @@ class Children:
                 error=answer.error,
                 unreachable=answer.unreachable,
                 exhausted=answer.exhausted,
-                calls=used.calls,
-                tokens=used.tokens,
+                ceiling=answer.ceiling,
+                calls=sum(one.calls for one in by),
+                tokens=sum((one.tokens for one in by), Usage()),
+                by=by,
             )
         )
 
@@ -215,10 +281,12 @@ class Children:
         await child.dispose()
         if child in self._live:
             self._live.discard(child)
-            if child.agent is not None:
-                self.usage.add(child.agent.session)
+            self.used(child.session_id)
+            self._below.pop(child.session_id, None)
 
-    def _request(self, call: RoleCall, attempt: Attempt, before: Session | None) -> SubagentRequest:
+    def _request(
+        self, call: RoleCall, attempt: Attempt, before: Session | None, account: Account
+    ) -> SubagentRequest:
         """What the role is asked; `before` is the log of an attempt that is taken up."""
         return SubagentRequest(
             parent=self._coordinator,
@@ -232,6 +300,8 @@ class Children:
             purpose=call.purpose,
             label=call.label,
             budget=TurnBudget(max_steps=self._config.max_steps),
+            account=account,
+            proceed=before is not None and _over_budget(before.last(TurnEnd)) is not None,
             announce=lambda child: self._note_start(call, attempt, child),
         )
 
@@ -260,7 +330,19 @@ def recorded_answer(ended: RoleEnded) -> RoleAnswer:
         error=ended.error,
         unreachable=ended.unreachable,
         exhausted=ended.exhausted,
+        ceiling=ended.ceiling,
         child=ended.child,
+    )
+
+
+def _stopped(reached: Reached, error: str | None = None, child: str | None = None) -> RoleAnswer:
+    """The answer of a role for which nothing is left of the budget."""
+    return RoleAnswer(
+        status="failed",
+        error=error or reached.message,
+        exhausted=True,
+        ceiling=reached.ceiling,
+        child=child,
     )
 
 
@@ -277,6 +359,17 @@ def _answer(call: RoleCall, child: SubagentRun, result: SubagentResult) -> RoleA
         exhausted=status == "failed" and _used_up(child),
         child=child.session_id,
     )
+
+
+def _over_budget(end: TurnEnd | None) -> str | None:
+    """What a ceiling of the run said when it ended a turn; None where it was not one of those that did."""
+    if end is None:
+        return None
+    if end.failure is not None and end.failure.code == "BUDGET":
+        return end.failure.message
+    if end.reason != "budget" or end.cause is None or end.cause.detail.startswith("max_steps"):
+        return None
+    return end.cause.detail
 
 
 def _used_up(child: SubagentRun) -> bool:

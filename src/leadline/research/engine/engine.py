@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,12 +21,14 @@ from leadline.core.llm.adapter import Models
 from leadline.core.llm.request import ModelRef, Purpose
 from leadline.core.session.blobs import Blobs
 from leadline.core.session.store import SessionStore
+from leadline.core.spend.meter import Meter
 from leadline.core.tools.fence import derived_token
 from leadline.core.tools.invocation import ToolInvocation
 from leadline.core.tools.spec import Tool
 from leadline.kernel.context import Context
 from leadline.kernel.services import Service
 from leadline.orchestration.subagent.seam import Subagents
+from leadline.research.engine.accounts import RunAccounts
 from leadline.research.engine.children import Children
 from leadline.research.engine.config import EngineConfig
 from leadline.research.engine.finish import Finisher
@@ -36,13 +38,23 @@ from leadline.research.engine.interrupted import (
     NotResumable,
     Placed,
     calls_in_flight,
+    check_budget,
     interrupted,
     lost_calls,
 )
 from leadline.research.engine.listing import store_listing
 from leadline.research.engine.run import ResearchRun, RunParts
+from leadline.research.engine.spent_before import SpentBefore, spent_before
 from leadline.research.engine.warmup import warm_up
-from leadline.research.events import USABLE_OUTCOMES, Noted, Request, Resumed, Started
+from leadline.research.events import (
+    NO_CEILINGS,
+    USABLE_OUTCOMES,
+    Noted,
+    Request,
+    Resumed,
+    RunBudget,
+    Started,
+)
 from leadline.research.evidence.pinned import PinnedCorpus
 from leadline.research.evidence.record import RunRecord
 from leadline.research.evidence.shelf import SourceShelf
@@ -74,6 +86,10 @@ class Execution:
     """What the delimiters of fences are derived from; None: the id of the run, which is random."""
     of: str | None = None
     """Id of the run whose evidence and sources are used again."""
+    budget: RunBudget = NO_CEILINGS
+    """Ceilings that a run which is taken up has from now on; where it says nothing, those that it had."""
+    base_url: str = ""
+    """Where the model is reached, if the request came with an address; it stays on this machine."""
     models: Mapping[str, str] | None = None
     """Roles that another model does, each with its `provider/name`; None: as configured, where the request names
     no model."""
@@ -101,21 +117,24 @@ class ResearchEngine(Service, key="research"):
             RequestRefused: nothing to search, or a corpus without files.
             CorpusUnavailable: a path of the corpus cannot be read.
             UnknownProvider, NoDefaultModel, UnknownMethod: what was named is not there.
+            RequestRefused: there is a ceiling on cost and a model whose price nobody knows.
             LeadlineError: the first role could not be started.
         """
         execution = execution or Execution()
+        request = replace(request, budget=self._config.budget.over(request.budget))
         method = self._ctx.get(Methods).get(request.method)
         given = request.model or (execution.parent.model if execution.parent else None)
         _, model = self._ctx.get(Models).resolve(given)
+        models = self._routed(request, execution)
+        self._check_prices(request.budget, _asked(model, models))
         corpus = execution.corpus or await self._open(request.corpus, execution)
         async with AsyncExitStack() as unwind:
             unwind.callback(corpus.close)
             coordinator = await self._ctx.get(Agents).create(_coordinator(request, model, execution.parent))
             unwind.push_async_callback(_shielded, coordinator.dispose)
             listing = await to_thread.run_sync(store_listing, self._ctx.get(Blobs), corpus)
-            models = self._routed(request, execution)
             record = self._begun(request, method, corpus, coordinator, model, models, execution, listing)
-            run = self._assemble(request, method, corpus, coordinator, record, execution)
+            run = self._assemble(request, method, corpus, coordinator, record, execution, SpentBefore())
             self._list_unreadable(corpus, run.shelf)
             self._note_partial(corpus, run.shelf)
             unwind.pop_all()
@@ -136,6 +155,9 @@ class ResearchEngine(Service, key="research"):
         execution = execution or Execution()
         store = self._ctx.get(SessionStore)
         before = interrupted(await store.read(run_id))
+        budget = _raised(before.budget, execution.budget)
+        self._check_prices(budget, _asked(before.model, before.started.models))
+        check_budget(run_id, before, budget, (await spent_before(store, before.facts)).usage.spent)
         method = self._ctx.get(Methods).get(before.started.method)
         _, model = self._ctx.get(Models).resolve(before.model)
         corpus = execution.corpus or await self._found_again(run_id, before, execution)
@@ -150,9 +172,15 @@ class ResearchEngine(Service, key="research"):
             in_flight = await calls_in_flight(store, before.facts)
             now = iso_now(self._ctx.get(Clock))
             lost = await lost_calls(store, before.facts)
-            resumed = Resumed(resumed_at=now(), spent_s=round(before.spent_s, 3), in_flight=in_flight)
+            resumed = Resumed(
+                resumed_at=now(),
+                spent_s=round(before.spent_s, 3),
+                in_flight=in_flight,
+                budget=None if budget == before.budget else budget,
+            )
+            used = await spent_before(store, before.facts)
             record.append(resumed, *lost)
-            run = self._assemble(before.request, method, corpus, coordinator, record, execution)
+            run = self._assemble(before.request, method, corpus, coordinator, record, execution, used)
             unwind.pop_all()
         return await self._published(run)
 
@@ -212,6 +240,18 @@ class ResearchEngine(Service, key="research"):
             raise refused
         return corpus
 
+    def _check_prices(self, budget: RunBudget, models: Iterable[str]) -> None:
+        """Refuse a ceiling on cost for a model whose price nobody knows: it could not be kept."""
+        meter = self._ctx.get(Meter)
+        unknown = [name for name in models if meter.price(name) is None]
+        if budget.cost is not None and unknown:
+            raise RequestRefused(
+                "max_cost",
+                f"no price is known for {' and '.join(unknown)}, so a ceiling on cost cannot be kept",
+                f"Say what it costs: leadline models price {unknown[0]} --input DOLLARS --output DOLLARS (for a million "
+                "tokens), or --free; or limit tokens instead: --max-tokens.",
+            )
+
     def _routed(self, request: ResearchRequest, execution: Execution) -> Mapping[str, str]:
         """The roles that a model of their own does. A model that the request names does all of them."""
         if execution.models is not None:
@@ -236,7 +276,7 @@ class ResearchEngine(Service, key="research"):
         """The record of a new run, with what it is asked and where its corpus is."""
         record = RunRecord(coordinator.session, self._ctx.report)
         paths = tuple(str(path.absolute()) for path in request.corpus)
-        coordinator.session.append(Placed(corpus=paths, listing=listing))
+        coordinator.session.append(Placed(corpus=paths, listing=listing, base_url=execution.base_url))
         record.append(
             Started(
                 run=coordinator.id,
@@ -256,6 +296,7 @@ class ResearchEngine(Service, key="research"):
                 mode="delegated" if execution.parent is not None else "direct",
                 call=execution.call.call_id if execution.call is not None else None,
                 of=execution.of,
+                budget=request.budget,
                 started_at=iso_now(self._ctx.get(Clock))(),
             )
         )
@@ -269,6 +310,7 @@ class ResearchEngine(Service, key="research"):
         coordinator: Agent,
         record: RunRecord,
         execution: Execution,
+        before: SpentBefore,
     ) -> ResearchRun:
         ctx, clock = self._ctx, self._ctx.get(Clock)
         now, secret = iso_now(clock), execution.seed or coordinator.id
@@ -280,14 +322,28 @@ class ResearchEngine(Service, key="research"):
 
         started = record.ledger.started
         routed = {role: ModelRef.parse(name) for role, name in started.models.items()} if started else {}
-        children = Children(
-            ctx.get(Subagents), ctx.get(SessionStore), coordinator, shelf, source_tools, self._config, routed
-        )
         spent = record.ledger.resumed[-1].spent_s if record.ledger.resumed else 0.0
-        began = clock.monotonic() - spent
-        finisher = Finisher(
-            record, corpus, ctx.get(Checks), children.usage, now, lambda: clock.monotonic() - began
+        accounts = RunAccounts(
+            record.ledger.budget,
+            execution.parent.account if execution.parent is not None else None,
+            clock.monotonic,
+            spent=before.usage.spent,
+            seconds=spent,
+            by_unit=before.by_unit,
         )
+        children = Children(
+            ctx.get(Subagents),
+            ctx.get(SessionStore),
+            coordinator,
+            shelf,
+            source_tools,
+            self._config,
+            routed,
+            accounts,
+            before,
+            clock,
+        )
+        finisher = Finisher(record, corpus, ctx.get(Checks), children.usage, now, accounts)
         parts = RunParts(
             request=request,
             method=method,
@@ -296,6 +352,7 @@ class ResearchEngine(Service, key="research"):
             record=record,
             shelf=shelf,
             children=children,
+            accounts=accounts,
             finisher=finisher,
             secret=secret,
             source_calls=self._config.source_calls,
@@ -339,6 +396,23 @@ def _coordinator(request: ResearchRequest, model: ModelRef, parent: Agent | None
     """The idle agent that a run's roles are children of; its session is the run's log."""
     return AgentSpec(
         kind=RUN_KIND, model=model, parent=parent, purpose=Purpose("research/run"), label=request.question
+    )
+
+
+def _asked(model: ModelRef, models: Mapping[str, str]) -> Sequence[str]:
+    """The models that the roles of a run ask, each once."""
+    return tuple(dict.fromkeys(models.get(role, str(model)) for role in MODEL_ROLE))
+
+
+def _raised(before: RunBudget, by: RunBudget) -> RunBudget:
+    """The ceilings that a run had, with those that it is given now in their place."""
+    return RunBudget(
+        tokens=before.tokens if by.tokens is None else by.tokens,
+        cost=before.cost if by.cost is None else by.cost,
+        calls=before.calls if by.calls is None else by.calls,
+        seconds=before.seconds if by.seconds is None else by.seconds,
+        keep=before.keep if by.keep is None else by.keep,
+        unit_share=before.unit_share if by.unit_share is None else by.unit_share,
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from leadline.capabilities.corpus.seam import Corpus
+from leadline.research.engine.accounts import RunAccounts
 from leadline.research.engine.usage import UsageCount
-from leadline.research.events import Drafted, Ended, Noted, RunStatus, RunUsage
+from leadline.research.events import BUDGET_REACHED, Drafted, Ended, Noted, RunStatus
 from leadline.research.evidence.record import RunRecord
 from leadline.research.methods.seam import MethodResult
 from leadline.research.report.build import build_result, result_of
@@ -26,14 +27,14 @@ class Finisher:
         checks: Checks,
         usage: UsageCount,
         now: Callable[[], str],
-        elapsed_s: Callable[[], float],
+        accounts: RunAccounts,
     ) -> None:
         self._record = record
         self._corpus = corpus
         self._checks = checks
         self._usage = usage
         self._now = now
-        self._elapsed_s = elapsed_s
+        self._accounts = accounts
 
     def finish(self, outcome: MethodResult | None, *, cancelled: str | None) -> ResearchResult:
         """Write the end and return the result, which is a fold of the log.
@@ -44,19 +45,26 @@ class Finisher:
         """
         written = self._record.ledger.draft is not None
         status, error = _settle(outcome, written, cancelled)
+        over = self._accounts.told() if status in ("partial", "failed") else None
+        if over is not None:
+            self._record.append(Noted(text=over, of_end=True))
+            error = f"{over.rstrip('.')}; {error}" if error else over.rstrip(".")
         self._list_evidence(status)
         texts = self._texts()
         self._judge(texts)
         ended = Ended(
             status=status,
             error=error,
-            usage=RunUsage(
-                calls=self._usage.calls, tokens=self._usage.tokens, wall_s=round(self._elapsed_s(), 3)
-            ),
+            usage=self._usage.usage(round(self._accounts.run.seconds, 3)),
             ended_at=self._now(),
+            metadata=self._metadata(over),
         )
         self._record.append(self._with_digest(ended, texts))
         return result_of(self._record.ledger, texts)
+
+    def _metadata(self, over: str | None) -> dict[str, str | int | bool | None]:
+        reached = self._accounts.reached
+        return {BUDGET_REACHED: reached.ceiling} if over is not None and reached is not None else {}
 
     def _list_evidence(self, status: RunStatus) -> None:
         """A run with evidence and no report gets the evidence as its report."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,19 @@ from leadline.core.session.events import Event
 from leadline.core.session.in_flight import in_flight
 from leadline.core.session.log import Session
 from leadline.core.session.store import SessionStore
+from leadline.core.spend.account import Spent
+from leadline.core.spend.money import dollars
 from leadline.kernel.errors import LeadlineError
 from leadline.research.engine.role_log import RoleLog
-from leadline.research.events import Ended, InFlight, Resumed, Started, Withdrawn
+from leadline.research.events import (
+    BUDGET_REACHED,
+    Ended,
+    InFlight,
+    Resumed,
+    RunBudget,
+    Started,
+    Withdrawn,
+)
 from leadline.research.evidence.record import OF_A_CALL, facts_of
 from leadline.research.request import Breadth, ResearchRequest
 from leadline.research.roles.purposes import ReportFormat
@@ -33,6 +44,8 @@ class Placed(Event, frozen=True, kw_only=True):
     """Absolute paths, as the run was given them."""
     listing: str = ""
     """sha256 of the blob with the list of its documents as they were then; empty in runs of earlier versions."""
+    base_url: str = ""
+    """Where the model was reached, where the run was given an address; without a name and a password in it."""
 
 
 class NotResumable(LeadlineError):
@@ -48,6 +61,10 @@ class Interrupted:
     facts: Sequence[Event]
     spent_s: float
     """Seconds that it was at work, in all the processes that it had."""
+    budget: RunBudget
+    """The ceilings that it had last."""
+    stopped_by: str
+    """The ceiling that ended it; empty where none did."""
 
     @property
     def model(self) -> ModelRef:
@@ -80,7 +97,38 @@ def interrupted(session: Session) -> Interrupted:
         raise NotResumable(
             f"run {session.id} is complete; its report is at: leadline show {session.id} --report"
         )
-    return Interrupted(started, _request(session, started), facts, _spent(session))
+    budgets = [fact.budget for fact in facts if isinstance(fact, Resumed) and fact.budget is not None]
+    return Interrupted(
+        started,
+        _request(session, started),
+        facts,
+        _spent(session),
+        budgets[-1] if budgets else started.budget,
+        str(last.metadata.get(BUDGET_REACHED) or "") if isinstance(last, Ended) else "",
+    )
+
+
+def check_budget(run_id: str, before: Interrupted, budget: RunBudget, used: Spent) -> None:
+    """Refuse to go on with a run that its budget ended while there is no more than there was.
+
+    Raises:
+        NotResumable: the ceiling that ended it was not raised above what is used.
+    """
+    raised: Mapping[str, tuple[str, float, float | None, float | None]] = {
+        "tokens": ("--max-tokens", used.tokens, before.budget.tokens, budget.tokens),
+        "cost": ("--max-cost", dollars(used.cost), before.budget.cost, budget.cost),
+        "calls": ("--max-calls", used.calls, before.budget.calls, budget.calls),
+        "seconds": ("--max-time", before.spent_s, before.budget.seconds, budget.seconds),
+    }
+    if before.stopped_by not in raised:
+        return
+    option, spent, had, has = raised[before.stopped_by]
+    if had is not None and has is not None and (has <= had or has <= spent):
+        example = f"{math.ceil(max(spent, had) * 2)}{'s' if option == '--max-time' else ''}"
+        raise NotResumable(
+            f"run {run_id}: its budget is used up ({before.stopped_by}: the ceiling is {had:g}); "
+            f"to go on, allow more in all: leadline resume {run_id} {option} {example}"
+        )
 
 
 def _request(session: Session, started: Started) -> ResearchRequest:

@@ -12,6 +12,7 @@ from leadline.core.session.blobs import Blobs
 from leadline.core.session.invariants import Invariants
 from leadline.core.session.registry import EventTypes
 from leadline.core.session.store import SessionStore
+from leadline.core.spend.meter import Meter
 from leadline.kernel.context import Context
 from leadline.kernel.plugin import Plugin
 from leadline.orchestration.subagent.seam import Subagents
@@ -41,7 +42,7 @@ plugin = Plugin(
     "research",
     apply,
     config=ConfigParser(EngineConfig),
-    needs=(Agents, Subagents, Corpora, Models, Clock, EventTypes, SessionStore, Blobs),
+    needs=(Agents, Subagents, Corpora, Models, Clock, EventTypes, SessionStore, Blobs, Meter),
     wants=(Documents, Invariants),
     provides=(ResearchEngine, Methods, Checks),
 )

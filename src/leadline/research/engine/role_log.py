@@ -100,11 +100,12 @@ class RoleLog:
     def _forget_failures(self) -> None:
         """A run that ended and goes on does so since something may now work that failed.
 
-        Where only the model could not be reached, the attempt goes on; any other failure is of the attempt.
+        Where only the model could not be reached, or the budget was used up, the attempt goes on; any other failure
+        is of the attempt.
         """
         for key, attempts in self._attempts.items():
             for one in attempts:
-                if one.ended is not None and one.ended.unreachable:
+                if one.ended is not None and (one.ended.unreachable or one.ended.ceiling is not None):
                     self._ended.pop((one.key, one.number), None)
                     one.ended = None
             self._attempts[key] = [

@@ -10,10 +10,12 @@ import anyio
 from leadline.capabilities.corpus.seam import Corpus
 from leadline.core.agent.agent import Agent
 from leadline.core.session.events import Event
+from leadline.core.spend.account import Account
 from leadline.core.tools.admission import described
 from leadline.core.tools.fence import derived_token
 from leadline.kernel.context import Context
 from leadline.kernel.effects import TaskHandle
+from leadline.research.engine.accounts import RunAccounts
 from leadline.research.engine.children import Children
 from leadline.research.engine.finish import Finisher
 from leadline.research.engine.versions import relate
@@ -36,6 +38,7 @@ class RunParts:
     record: RunRecord
     shelf: SourceShelf
     children: Children
+    accounts: RunAccounts
     finisher: Finisher
     secret: str
     """What the delimiters of fences are derived from."""
@@ -72,6 +75,11 @@ class ResearchRun:
     def id(self) -> str:
         """Id of the run, which is the id of its session."""
         return self._parts.record.session.id
+
+    @property
+    def account(self) -> Account:
+        """What it may spend, and what it has spent so far, with what it spent before it was taken up."""
+        return self._parts.accounts.run
 
     @property
     def shelf(self) -> SourceShelf:

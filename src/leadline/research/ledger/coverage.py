@@ -46,7 +46,7 @@ def coverage(ledger: Ledger) -> Coverage:
     blocked = [source for source in ledger.sources.values() if source.outcome not in USABLE_OUTCOMES]
     read = {entry.source for entry in ledger.reads if ledger.usable(entry.source)}
     return Coverage(
-        asked=len(ledger.units),
+        asked=sum(state.begun for state in ledger.units.values()),
         searched=len(ledger.searches),
         found=len(ledger.sources),
         read=len(read),

@@ -20,6 +20,7 @@ from leadline.research.events import (
     Report,
     Request,
     Resumed,
+    RunBudget,
     RunStatus,
     Searched,
     Source,
@@ -51,6 +52,8 @@ class UnitState:
     unresolved: tuple[str, ...] = ()
     limitations: str | None = None
     error: str | None = None
+    begun: bool = True
+    """False where it was over before anybody was set to work on it."""
 
 
 def _no_units() -> dict[str, UnitState]:
@@ -153,7 +156,9 @@ class Ledger:
         if self.ended is not None:
             again = [state for state in self.units.values() if state.status in UNFINISHED]
             for state in again:
-                self.units[state.unit.id] = UnitState(state.unit, state.attempt, state.child)
+                self.units[state.unit.id] = UnitState(
+                    state.unit, state.attempt, state.child, begun=state.begun
+                )
             if again and self.draft is not None:
                 self.draft_outdated = True
                 self.noted = [note for note in self.noted if not note.of_draft]
@@ -178,6 +183,7 @@ class Ledger:
                 unresolved=event.unresolved,
                 limitations=event.limitations,
                 error=event.error,
+                begun=known is not None and known.begun,
             )
         )
 
@@ -194,6 +200,12 @@ class Ledger:
     def request(self) -> Request:
         """What was asked; an empty request before the run was started."""
         return self.started.request if self.started else Request(question="")
+
+    @property
+    def budget(self) -> RunBudget:
+        """The ceilings that hold now."""
+        given = [one.budget for one in self.resumed if one.budget is not None]
+        return given[-1] if given else self.started.budget if self.started else RunBudget()
 
     @property
     def status(self) -> LedgerStatus:

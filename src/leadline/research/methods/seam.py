@@ -22,7 +22,7 @@ from leadline.core.session.events import Event
 from leadline.kernel.context import Context
 from leadline.kernel.errors import LeadlineError
 from leadline.kernel.services import Service
-from leadline.research.events import Unit
+from leadline.research.events import CeilingName, Unit
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.request import ResearchRequest
 from leadline.research.roles.prompts import Role
@@ -73,6 +73,8 @@ class RoleAnswer:
     """Whether it failed because the model cannot be used at all."""
     exhausted: bool = False
     """Whether it used up what one role may spend without coming to an end."""
+    ceiling: CeilingName | None = None
+    """The ceiling of the run that stopped it, or that kept it from being begun: asking again will not help."""
     child: str | None = None
     """Session of the role, for the record."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from leadline.core.spend.money import Money, dollars
 from leadline.kernel.errors import LeadlineError
 from leadline.research.events import (
     Quote,
@@ -13,6 +14,7 @@ from leadline.research.events import (
     RunStatus,
     RunUsage,
     Source,
+    Spending,
     VerdictGiven,
 )
 from leadline.research.ledger.coverage import Coverage, coverage
@@ -27,6 +29,7 @@ from leadline.research.report.result import (
     ResearchResult,
     ResultSentence,
     ResultSource,
+    ResultSpending,
     ResultUsage,
 )
 from leadline.research.sources.language import report_language
@@ -88,6 +91,8 @@ def build_result(
             wall_s=usage.wall_s,
             cost=usage.cost,
             currency=usage.currency,
+            cost_at_least=usage.cost_at_least,
+            by=tuple(_spending(one) for one in usage.by),
         ),
         notes=ledger.notes,
         metadata=_metadata(ledger, metadata, ended_at),
@@ -113,6 +118,16 @@ def result_of(ledger: Ledger, texts: Mapping[str, str]) -> ResearchResult:
         metadata=ended.metadata,
         error=ended.error,
         ended_at=ended.ended_at,
+    )
+
+
+def _spending(part: Spending) -> ResultSpending:
+    return ResultSpending(
+        purpose=part.purpose,
+        model=part.what,
+        calls=part.calls,
+        tokens=part.tokens,
+        cost=None if part.unpriced else dollars(Money(part.cost)),
     )
 
 

@@ -65,6 +65,17 @@ class ResultSentence(msgspec.Struct, frozen=True, kw_only=True):
     by: str
 
 
+class ResultSpending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was used for one purpose on one model, or with one service."""
+
+    purpose: str
+    model: str
+    calls: int
+    tokens: Usage
+    cost: float | None = None
+    """Absent: not known."""
+
+
 class ResultUsage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the run used; what is not known is absent."""
 
@@ -72,7 +83,12 @@ class ResultUsage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     tokens: Usage
     wall_s: float
     cost: float | None = None
+    """All that was paid; absent where the price of a part is not known."""
     currency: str | None = None
+    cost_at_least: float | None = None
+    """The part that is known, where another is not."""
+    by: tuple[ResultSpending, ...] = ()
+    """By purpose and model."""
 
 
 class ResearchResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -22,6 +22,8 @@ class WriterGate:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._handed_in = 0
+        self.last: JsonValue = None
+        """The latest report that could be rendered, accepted or not."""
 
     def problems(self, value: JsonValue) -> Sequence[str]:
         """What the writer is told to mend; empty accepts the report."""
@@ -29,6 +31,8 @@ class WriterGate:
         if report is None:
             return errors
         self._handed_in += 1
+        if not report_errors(report, self._ledger):
+            self.last = value
         if self._handed_in <= ADVICE_ROUNDS:
             return check_report(report, self._ledger)
         return report_errors(report, self._ledger) if self._handed_in <= ERROR_ROUNDS else ()

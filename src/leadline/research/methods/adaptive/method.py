@@ -139,7 +139,9 @@ class Adaptive:
                 check=gate.problems,
             )
         )
-        report, told = gate.accepted(answer.value) if answer.value is not None else (None, ())
+        # A writer that had handed in something, and was stopped while it mended it, is not made to have written nothing.
+        value = gate.last if answer.value is None and answer.ceiling is not None else answer.value
+        report, told = gate.accepted(value) if value is not None else (None, ())
         if report is None:
             why = answer.error or "; ".join(told) or "the writer returned no report"
             note = f"The report was not written: {why}. The evidence is listed instead."
@@ -212,7 +214,7 @@ def nothing_found(run: Run) -> str:
     """Why there is no report: what kept every unit from its work, or where was looked in vain."""
     ledger = run.ledger
     states = ledger.units.values()
-    if states and all(state.status == "failed" for state in states):
+    if states and all(state.status in ("failed", "budget") for state in states):
         return "; ".join(dict.fromkeys(state.error or f"unit {state.unit.id} failed" for state in states))
     where = ", ".join(run.corpus_names) or "no source was given"
     queries = list(dict.fromkeys(search.query for search in ledger.searches))
@@ -229,7 +231,7 @@ def _unit_ended(unit: Unit, answer: RoleAnswer) -> UnitEnded:
         if usable and answer.value is not None
         else Finding(findings="")
     )
-    status: UnitStatus = answer.status
+    status: UnitStatus = "budget" if answer.ceiling is not None else answer.status
     return UnitEnded(
         unit=unit.id,
         status=status,
