@@ -32,7 +32,7 @@ def _add(parser: ArgumentParser) -> None:
     add("--base-url", metavar="URL", help="where the provider is reached")
     add("--like", metavar="PROFILE", help="kind of the provider, where its name does not say it")
     add("--key-env", metavar="NAME", help="environment variable that holds the key")
-    add("--context-window", type=_whole, metavar="N", help="tokens that fit its window")
+    add("--context-window", "--window", type=_whole, metavar="N", help="tokens that fit its window")
     add("--max-output", type=_whole, metavar="N", help="most tokens of one answer")
     add("--no-tools", action="store_true", help="it cannot call tools")
     add("--default", dest="as_default", action="store_true", help="make it the default model")
