@@ -15,7 +15,7 @@ is old. What it gives always ends pair-complete, whatever the log holds:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -246,18 +246,26 @@ class Derived:
         if seq in self._undos or undoes >= seq:
             return
         self._undos[seq] = undoes
-        hit: set[int] = set()
-        for at, target in sorted(self._undos.items(), reverse=True):
-            if at not in hit:
-                hit.add(target)
-        undone = frozenset(hit)
-        if undone == self._undone:
+        now = undone(self._undos)
+        if now == self._undone:
             return
-        self._undone = undone
+        self._undone = now
         # What no longer counts has been folded already: fold again without it, once.
         upto = self._next
         self._restart()
         self._advance(upto)
+
+
+def undone(undos: Mapping[int, int]) -> frozenset[int]:
+    """The numbers of the events that count no more. `undos`: what each event that undoes one undoes, by its number.
+
+    An event that undoes another can be undone itself; then the other counts again.
+    """
+    gone: set[int] = set()
+    for seq, target in sorted(undos.items(), reverse=True):
+        if seq not in gone and target < seq:
+            gone.add(target)
+    return frozenset(gone)
 
 
 def derive(logged: Sequence[Logged]) -> Conversation:
