@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from leadline.core.agent.signals import ProposeRequest, RequestPending
 from leadline.core.llm.request import CallConfig
+from leadline.core.llm.room import within_window
 from leadline.core.loop.sizing import answer_room, cut_off, oversize
 
 if TYPE_CHECKING:
@@ -115,9 +116,13 @@ class Preparing:
 
     async def _config(self) -> CallConfig:
         agent, options = self._agent, self._agent.spec.options
+        max_tokens = options.max_tokens or self._bounded_answer()
+        if max_tokens is not None:
+            adapter, ref = self._loop.models.resolve(agent.model)
+            max_tokens = within_window(max_tokens, adapter.info(ref.model).context_window)
         config = CallConfig(
             model=agent.model,
-            max_tokens=options.max_tokens or self._bounded_answer(),
+            max_tokens=max_tokens,
             temperature=options.temperature,
             effort=options.effort,
             tool_choice=options.tool_choice,

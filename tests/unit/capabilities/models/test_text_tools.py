@@ -419,3 +419,24 @@ def test_a_part_that_comes_again_is_written_once() -> None:
     text = schema_text(REPORT_SCHEMA)
     assert text.count("recommendation") == 1
     assert len(text) < 700
+
+
+# room for the answer
+
+
+@pytest.mark.parametrize(("asked_for", "sent"), [(None, None), (500, 500), (100_000, 2048)])
+def test_what_is_asked_for_as_an_answer_leaves_room_for_the_prompt(
+    asked_for: int | None, sent: int | None
+) -> None:
+    adapter = adapter_for("openai-chat", context_window=8192)
+    body = json.loads(prepared(adapter, asked(Conversation([ASK]), max_tokens=asked_for)).body)
+    assert body.get("max_tokens") == sent
+
+
+def test_a_ceiling_that_the_api_demands_fits_a_small_window_too() -> None:
+    adapter = adapter_for("anthropic-messages", context_window=8192, max_output=64_000)
+    assert json.loads(prepared(adapter, asked(Conversation([ASK]))).body)["max_tokens"] == 2048
+    default = adapter_for(
+        "anthropic-messages", context_window=8192, max_output=None, max_tokens_default=32_000
+    )
+    assert json.loads(prepared(default, asked(Conversation([ASK]))).body)["max_tokens"] == 2048

@@ -8,6 +8,8 @@ from operator import is_
 from typing import NamedTuple, Protocol
 from urllib.parse import quote, urlencode
 
+import msgspec
+
 from leadline.capabilities.models.providers.ending import Decoder
 from leadline.capabilities.models.providers.exchange import Exchange
 from leadline.capabilities.models.providers.http import HttpClient, proxy_for
@@ -26,6 +28,7 @@ from leadline.core.llm.failure import Stop, Wait
 from leadline.core.llm.leaks import LeakFilter, LeakRules
 from leadline.core.llm.messages import Wire, WireEncoder
 from leadline.core.llm.request import CallConfig, LlmRequest, ToolSchema
+from leadline.core.llm.room import within_window
 from leadline.core.llm.stream import Finish, StreamEvent
 from leadline.version import __version__
 
@@ -166,6 +169,8 @@ class ProviderAdapter:
         model = request.config.model.model
         profile, info = self._of_model(model).profile, self.info(model)
         wanted = shaped(request, profile)
+        if info.context_window is not None:
+            wanted, info = _fitted(wanted, profile, info, info.context_window)
         if text is None:
             encoder = self._format.encoder(wanted, profile, info)
         else:
@@ -173,6 +178,18 @@ class ProviderAdapter:
             encoder = self._format.as_text(plain, text)
         self._latest = head, text, encoder
         return encoder
+
+
+def _fitted(
+    request: LlmRequest, profile: Profile, info: ModelInfo, window: int
+) -> tuple[LlmRequest, ModelInfo]:
+    """Request and facts with ceilings on the answer that leave room for the prompt."""
+    config = request.config
+    asked = within_window(config.max_tokens, window)
+    if asked != config.max_tokens:
+        request = replace(request, config=msgspec.structs.replace(config, max_tokens=asked))
+    most = info.max_output or profile.max_tokens_default
+    return request, msgspec.structs.replace(info, max_output=within_window(most, window))
 
 
 class _Head(NamedTuple):
