@@ -14,6 +14,7 @@ from leadline.apps.cli.running import booted, run_stoppable
 from leadline.apps.cli.stopping import End, Stop
 from leadline.apps.cli.streams import document, say, visible
 from leadline.apps.sdk.app import AgentReply, Leadline, take_turn
+from leadline.apps.sdk.options import BudgetOptions
 from leadline.core.agent.agent import Agent
 from leadline.core.llm.adapter import Models
 from leadline.core.llm.failure import LlmFailure, Wait
@@ -26,6 +27,7 @@ class AgentCommand:
 
     task: str
     corpus: tuple[Path, ...]
+    budget: BudgetOptions
     as_json: bool
     model: str | None
     base_url: str | None
@@ -78,9 +80,13 @@ async def _turn(command: AgentCommand, stop: Stop) -> AgentReply:
     async with booted(app):
         with refusing():
             app.ctx.get(Models).resolve()
-        async with app.open_agent(label=command.task) as agent:
+            opened = app.open_agent(label=command.task, **command.budget)
+            agent = await opened.__aenter__()
+        try:
             stop.gently(ending(agent))
             return await take_turn(agent, command.task)
+        finally:
+            await opened.__aexit__(None, None, None)
 
 
 def ending(agent: Agent) -> End:

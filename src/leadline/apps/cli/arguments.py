@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
+from leadline.apps.cli.budget_arguments import budget, kept
 from leadline.apps.cli.model_arguments import MODEL_COMMANDS
 from leadline.apps.cli.parser import Command, add_patches, names, path, text
 from leadline.apps.cli.store_arguments import STORE_COMMANDS
@@ -28,6 +29,8 @@ def _research(parser: ArgumentParser) -> None:
         metavar="TEXT",
         help="what the researcher should know and the report need not prove",
     )
+    budget(parser, "the run")
+    kept(parser)
     _files(parser)
     _as_json(parser)
     _composition(parser)
@@ -36,6 +39,7 @@ def _research(parser: ArgumentParser) -> None:
 def _agent(parser: ArgumentParser) -> None:
     parser.add_argument("task", nargs="*", type=text, metavar="TASK", help="what the agent should do")
     _corpus(parser, "give it the tool deep_research over this folder or file; repeatable")
+    budget(parser, "the turn")
     _as_json(parser)
     _composition(parser)
 
@@ -54,9 +58,11 @@ def _resume(parser: ArgumentParser) -> None:
     _corpus(
         parser, "where the corpus of a run is now, or what an agent's deep_research may search; repeatable"
     )
+    budget(parser, "the run in all, what it used before included, or of the agent's turn")
+    kept(parser)
     _files(parser)
     _as_json(parser)
-    _composition(parser)
+    _composition(parser, "default: the one that it began with; with --base-url where that is not at hand")
 
 
 def _files(parser: ArgumentParser) -> None:
@@ -148,13 +154,11 @@ def _as_json(parser: ArgumentParser) -> None:
     parser.add_argument("--json", dest="as_json", action="store_true", help="print one JSON object")
 
 
-def _composition(parser: ArgumentParser) -> None:
+def _composition(
+    parser: ArgumentParser, model: str = "default: the embedded extractive one, without key and network"
+) -> None:
     add = parser.add_argument
-    add(
-        "--model",
-        metavar="PROVIDER/NAME",
-        help="default: the embedded extractive one, without key and network",
-    )
+    add("--model", metavar="PROVIDER/NAME", help=model)
     add("--base-url", metavar="URL", help="address of an OpenAI-compatible server for --model")
     _profile(parser)
 

@@ -10,6 +10,7 @@ from leadline.apps.cli.arguments import COMMANDS, GROUPS, overview
 from leadline.apps.cli.exits import Exit, Quit, debugging, told, told_defect
 from leadline.apps.cli.parser import Command, Given
 from leadline.apps.cli.streams import catch_reports, document, say
+from leadline.apps.sdk.options import BudgetOptions
 from leadline.kernel.errors import LeadlineError, did_you_mean
 
 _HELP = ("-h", "--help", "help")
@@ -114,6 +115,7 @@ def _research(given: Given) -> Exit:
             language=given.language,
             purpose=given.purpose,
             context=given.context,
+            budget=_budget(given),
             output=given.output,
             bundle=given.bundle_to,
             as_json=given.as_json,
@@ -125,6 +127,19 @@ def _research(given: Given) -> Exit:
     )
 
 
+def _budget(given: Given) -> BudgetOptions:
+    """The ceilings that were typed."""
+    options: BudgetOptions = {
+        "max_tokens": given.max_tokens,
+        "max_cost": given.max_cost,
+        "max_calls": given.max_calls,
+        "max_seconds": given.max_time,
+    }
+    if "keep" in given:
+        options["keep"] = given.keep
+    return options
+
+
 def _agent(given: Given) -> Exit:
     from leadline.apps.cli.agent import AgentCommand, run_agent
 
@@ -132,6 +147,7 @@ def _agent(given: Given) -> Exit:
         AgentCommand(
             task=" ".join(given.task),
             corpus=tuple(given.corpus),
+            budget=_budget(given),
             as_json=given.as_json,
             model=given.model,
             base_url=given.base_url,
@@ -149,6 +165,7 @@ def _resume(given: Given) -> Exit:
             id=given.id,
             task=" ".join(given.task),
             corpus=tuple(given.corpus),
+            budget=_budget(given),
             output=given.output,
             bundle=given.bundle_to,
             as_json=given.as_json,

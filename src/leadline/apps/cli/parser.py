@@ -55,6 +55,10 @@ class Given(Namespace):
     corpus_has: str | None
     min_cost: float | None
     max_cost: float | None
+    max_tokens: int | None
+    max_calls: int | None
+    max_time: float | None
+    keep: float | None
     parent: str | None
     children: bool
     limit: int | None

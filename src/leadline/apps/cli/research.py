@@ -18,6 +18,7 @@ from leadline.apps.cli.running import booted, run_stoppable
 from leadline.apps.cli.stopping import Stop
 from leadline.apps.cli.streams import document, say
 from leadline.apps.sdk.app import Leadline
+from leadline.apps.sdk.options import BudgetOptions
 from leadline.core.home import Home
 from leadline.core.llm.adapter import Models
 from leadline.kernel.errors import LeadlineError
@@ -46,6 +47,7 @@ class ResearchCommand:
     language: str | None
     purpose: str | None
     context: str | None
+    budget: BudgetOptions
     output: Path | None
     bundle: Path | None
     as_json: bool
@@ -154,6 +156,7 @@ async def _start(app: Leadline, command: ResearchCommand, progress: Progress) ->
             purpose=command.purpose,
             context=command.context,
             progress=progress.indexing,
+            **command.budget,
         )
 
 

@@ -13,6 +13,7 @@ from leadline.apps.cli.running import booted, run_stoppable
 from leadline.apps.cli.stopping import Stop
 from leadline.apps.cli.streams import say
 from leadline.apps.sdk.app import AgentReply, Leadline, go_on, take_turn
+from leadline.apps.sdk.options import BudgetOptions
 from leadline.research.events import Resumed
 
 
@@ -23,6 +24,7 @@ class ResumeCommand:
     id: str
     task: str
     corpus: tuple[Path, ...]
+    budget: BudgetOptions
     output: Path | None
     bundle: Path | None
     as_json: bool
@@ -69,7 +71,9 @@ async def _run(app: Leadline, command: ResumeCommand, files: Files, stop: Stop) 
         raise Quit(Exit.USAGE, f"run {command.id} goes on with its own question; a task is for agents")
     with open_progress() as progress:
         with refusing():
-            run = await app.resume_research(command.id, corpus=command.corpus, progress=progress.indexing)
+            run = await app.resume_research(
+                command.id, corpus=command.corpus, progress=progress.indexing, **command.budget
+            )
         resumed = run.ledger.resumed[-1]
         _tell_in_flight(resumed)
         return await see_through(app, run, progress, files, stop)
@@ -85,7 +89,7 @@ def _tell_in_flight(resumed: Resumed) -> None:
 
 async def _agent(app: Leadline, command: ResumeCommand, stop: Stop) -> AgentReply:
     with refusing():
-        opened = app.open_agent(resume=command.id)
+        opened = app.open_agent(resume=command.id, **command.budget)
         agent = await opened.__aenter__()
     try:
         stop.gently(ending(agent))

@@ -39,6 +39,20 @@ def age(word: str) -> float:
     return float(found[1]) * _SECONDS[found[2]]
 
 
+def duration(word: str) -> float:
+    """How long something may take, in seconds.
+
+    Raises:
+        ArgumentTypeError: it is no number with a unit, or nothing.
+    """
+    found = _AGE.fullmatch(word.strip().lower())
+    if found is None or not float(found[1]):
+        raise ArgumentTypeError(
+            f"{word!r} is no time to work in; write a number and a unit, such as 90s, 10m or 2h"
+        )
+    return float(found[1]) * _SECONDS[found[2]]
+
+
 def moment(word: str) -> Moment:
     """A date, a date with a time, or an age. Without an offset a time is UTC.
 

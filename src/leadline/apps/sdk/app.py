@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Self, TypeVar, Unpack, overload
 from anyio import CancelScope
 
 from leadline.apps.sdk.composition import Options, composed
-from leadline.apps.sdk.options import ResearchOptions
+from leadline.apps.sdk.options import BudgetOptions, ResearchOptions
 from leadline.apps.sdk.sessions import Sessions
+from leadline.core.clock import Clock
 from leadline.core.llm.request import ModelRef
 from leadline.core.session.blobs import Blobs
 from leadline.core.session.events import AssistantSaid, TurnEnd
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from leadline.capabilities.corpus.seam import Progress
     from leadline.core.agent.agent import Agent
     from leadline.core.session.log import Session
+    from leadline.core.spend.account import Account
     from leadline.research.engine.run import ResearchRun
+    from leadline.research.events import RunBudget
     from leadline.research.replay.replay import Replayed
     from leadline.research.report.result import ResearchResult
     from leadline.research.stored import StoredRun
@@ -244,12 +247,18 @@ class Leadline:
             purpose=options.get("purpose"),
             context=options.get("context"),
             model=ModelRef.parse(model) if model else None,
+            budget=run_budget(options),
         )
-        execution = Execution(progress=options.get("progress"))
+        execution = Execution(progress=options.get("progress"), base_url=self._options.base_url or "")
         return await self.ctx.get(ResearchEngine).start(request, execution)
 
     async def resume_research(
-        self, run_id: str, *, corpus: Sequence[str | Path] = (), progress: Progress | None = None
+        self,
+        run_id: str,
+        *,
+        corpus: Sequence[str | Path] = (),
+        progress: Progress | None = None,
+        **budget: Unpack[BudgetOptions],
     ) -> ResearchRun:
         """Go on with a run that was interrupted, cancelled or failed; use it as one of `start_research`.
 
@@ -260,17 +269,24 @@ class Leadline:
             run_id: its id, or the beginning of it.
             corpus: where the corpus is now; empty: where it was.
             progress: told how far reading the corpus has got.
+            budget: ceilings from now on, on all that the run uses, what it used before included; one that is absent
+                stays as it was.
 
         Raises:
-            SessionNotFound, AmbiguousId, NotResumable: there is nothing to go on with.
+            SessionNotFound, AmbiguousId, NotResumable: there is nothing to go on with, or the ceiling that ended
+                it was not raised.
+            RequestRefused: a ceiling is none.
             SessionLocked: another process is at work on it.
             LeadlineError: its model, method or corpus is not there. Nothing was started.
         """
         from leadline.research.engine.engine import Execution, ResearchEngine
-        from leadline.research.request import existing
+        from leadline.research.request import checked_budget, existing
 
+        ceilings = checked_budget(run_budget(budget))
         found = await self.sessions.resolve(run_id)
-        execution = Execution(progress=progress, paths=tuple(existing(path) for path in corpus))
+        execution = Execution(
+            progress=progress, paths=tuple(existing(path) for path in corpus), budget=ceilings
+        )
         return await self.ctx.get(ResearchEngine).resume(found, execution)
 
     async def replay(
@@ -309,18 +325,32 @@ class Leadline:
         )
         return await replay(self.ctx, self._options, await self.sessions.resolve(run_id), what_if)
 
-    async def agent(self, task: str, *, model: str | None = None, persona: str = "") -> AgentReply:
+    async def agent(
+        self, task: str, *, model: str | None = None, persona: str = "", **budget: Unpack[BudgetOptions]
+    ) -> AgentReply:
         """Run one agent for one turn, with the tools of the composition.
+
+        Args:
+            task: what it should do.
+            model: `provider/name`; default: that of the composition.
+            persona: who the agent is, for the model.
+            budget: ceilings on all that the turn uses, what it has others do included.
 
         Raises:
             LeadlineError: the model is not there, or the session cannot be written.
         """
-        async with self.open_agent(model=model, persona=persona, label=task) as agent:
+        async with self.open_agent(model=model, persona=persona, label=task, **budget) as agent:
             return await take_turn(agent, task)
 
     @asynccontextmanager
     async def open_agent(
-        self, *, model: str | None = None, persona: str = "", label: str = "", resume: str | None = None
+        self,
+        *,
+        model: str | None = None,
+        persona: str = "",
+        label: str = "",
+        resume: str | None = None,
+        **budget: Unpack[BudgetOptions],
     ) -> AsyncGenerator[Agent]:
         """An agent for as many turns as you like (`take_turn`); it is freed when the block is left.
 
@@ -329,17 +359,26 @@ class Leadline:
             persona: who the agent is, for the model.
             label: what lists of sessions show.
             resume: id of a session to go on with (`take_turn`, or `go_on` with a turn that was cut off).
+            budget: ceilings on all that it does until the block is left, what it has others do included; the time
+                is that of each turn.
 
         Raises:
             SessionNotFound, SessionLocked, SessionNotContinuable: the session to go on with cannot be.
             MadeForAnother: it is work of a run or of another agent, which goes on with it.
+            RequestRefused: a ceiling is none, or it is one on cost and nobody knows the price of the model.
             LeadlineError: the model is not there, or the session cannot be written.
         """
         from leadline.core.agent.agents import Agents
-        from leadline.core.agent.spec import AgentSpec
+        from leadline.core.agent.spec import AgentSpec, TurnBudget
 
         chosen = ModelRef.parse(model) if model else None
-        spec = AgentSpec(model=chosen, persona=persona, label=label)
+        spec = AgentSpec(
+            model=chosen,
+            persona=persona,
+            label=label,
+            account=self._account(chosen, budget),
+            budget=TurnBudget(max_seconds=budget.get("max_seconds")),
+        )
         agents = self.ctx.get(Agents)
         found = await self._own(resume) if resume else None
         agent = await (agents.resume(found, spec) if found else agents.create(spec))
@@ -348,6 +387,27 @@ class Leadline:
         finally:
             with CancelScope(shield=True):
                 await agent.dispose()
+
+    def _account(self, model: ModelRef | None, budget: BudgetOptions) -> Account | None:
+        """An account with these ceilings; None where there are none."""
+        if not any(budget.values()):
+            return None
+        from leadline.core.llm.adapter import Models
+        from leadline.core.spend.account import Account, Ceilings
+        from leadline.core.spend.meter import Meter
+        from leadline.core.spend.money import money
+        from leadline.research.engine.accounts import check_prices
+        from leadline.research.request import checked_budget
+
+        wanted = checked_budget(run_budget(budget))
+        _, asked = self.ctx.get(Models).resolve(model)
+        check_prices(self.ctx.get(Meter), wanted.cost, (str(asked),))
+        cost = None if wanted.cost is None else money(wanted.cost)
+        return Account(
+            "the turn",
+            Ceilings(wanted.tokens, cost, wanted.calls),
+            clock=self.ctx.get(Clock).monotonic,
+        )
 
     async def _own(self, session_id: str) -> str:
         """The id of a session that a person may go on with."""
@@ -383,6 +443,19 @@ class Leadline:
             SessionNotFound, AmbiguousId: there is none of that id, or several begin with it.
         """
         return await self.sessions.read(session_id)
+
+
+def run_budget(options: BudgetOptions) -> RunBudget:
+    """The ceilings as a run has them."""
+    from leadline.research.events import RunBudget
+
+    return RunBudget(
+        tokens=options.get("max_tokens"),
+        cost=options.get("max_cost"),
+        calls=options.get("max_calls"),
+        seconds=options.get("max_seconds"),
+        keep=options.get("keep"),
+    )
 
 
 async def take_turn(agent: Agent, task: str) -> AgentReply:

@@ -8,7 +8,22 @@ if TYPE_CHECKING:
     from leadline.capabilities.corpus.seam import Progress
 
 
-class ResearchOptions(TypedDict, total=False):
+class BudgetOptions(TypedDict, total=False):
+    """Ceilings on a run, or on what an agent does; what is absent or None is no ceiling, or the configured one."""
+
+    max_tokens: int | None
+    """All tokens of all calls, prompts included."""
+    max_cost: float | None
+    """US dollars; needs models whose price is known."""
+    max_calls: int | None
+    """Paid calls, failed attempts included."""
+    max_seconds: float | None
+    """Wall time."""
+    keep: float | None
+    """Share of each ceiling, 0 to 0.9, that only the writer of a report may use; default 0.15."""
+
+
+class ResearchOptions(BudgetOptions, total=False):
     """Options of a run; one that is absent takes its default."""
 
     method: str | None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from leadline.core.spend.account import Account, Ceilings, Exhausted, Hold, Spent
+from leadline.core.spend.meter import Meter
 from leadline.core.spend.money import Money, money, shown
 from leadline.research.events import CeilingName, RunBudget
+from leadline.research.request import RequestRefused
 
 RUN = "the run"
 _ONE = Hold(tokens=1, cost=Money(1), calls=1)
@@ -120,6 +122,24 @@ class RunAccounts:
         if not limited[self.reached.ceiling]:
             return f"The budget that the run drew on was used up ({named}): {self.reached.message}."
         return f"The run reached its ceiling on {named}: {amounts[self.reached.ceiling]}."
+
+
+def check_prices(meter: Meter, max_cost: float | None, models: Iterable[str]) -> None:
+    """Refuse a ceiling on cost for a model whose price nobody knows: it could not be kept.
+
+    Raises:
+        RequestRefused: there is such a ceiling and such a model.
+    """
+    if max_cost is None:
+        return
+    unknown = [name for name in models if meter.price(name) is None]
+    if unknown:
+        raise RequestRefused(
+            "max_cost",
+            f"no price is known for {' and '.join(unknown)}, so a ceiling on cost cannot be kept",
+            f"Say what it costs: leadline models price {unknown[0]} --input DOLLARS --output DOLLARS (for a million "
+            "tokens), or --free; or limit tokens instead: --max-tokens.",
+        )
 
 
 def _ceilings(budget: RunBudget) -> Ceilings:

@@ -24,6 +24,7 @@ from leadline.core.session.events import Event, TurnEnd
 from leadline.core.session.log import Session
 from leadline.core.session.store import SessionStore
 from leadline.core.spend.account import Account
+from leadline.core.tools.registry import ToolRegistry
 from leadline.core.tools.spec import Tool
 from leadline.kernel.errors import LeadlineError
 from leadline.orchestration.subagent.outcome import prompt_of
@@ -38,6 +39,7 @@ from leadline.research.evidence.record_evidence import record_evidence_tool, res
 from leadline.research.evidence.shelf import SourceShelf, UnitSources
 from leadline.research.methods.seam import Phase, RoleAnswer, RoleCall
 from leadline.research.roles.prompts import persona
+from leadline.window.spill import RECALL
 
 _UNREACHABLE = frozenset({"AUTH", "MISSING_CREDENTIAL", "QUOTA", "NOT_FOUND", "GAVE_UP"})
 """Failures of a provider that outlast the retries inside a call."""
@@ -46,7 +48,8 @@ _PHASES: dict[str, Phase] = {"completed": "completed", "max-tokens": "partial", 
 
 
 class Children:
-    """Starts roles for a run. A planner or writer sees `structured_output` alone; a researcher sees its sources too.
+    """Starts roles for a run. A planner or writer sees `structured_output` alone; a researcher sees its sources too,
+    and what reads back what left its window.
 
     What a role came to is in the log of the run. When a run is taken up, what has an answer there is not asked
     again, and what was cut off goes on in its own session.
@@ -314,7 +317,13 @@ class Children:
         if before is not None:
             sources.restore(before)
             restore_evidence(call.unit.id, self._shelf, before)
-        return (*sources.tools, record_evidence_tool(call.unit.id, self._shelf))
+        return (*sources.tools, record_evidence_tool(call.unit.id, self._shelf), *self._recall())
+
+    def _recall(self) -> tuple[Tool, ...]:
+        """What a researcher reads back with that left its window; nothing where no row offers it."""
+        registry = self._coordinator.ctx.find(ToolRegistry)
+        recall = None if registry is None else registry.get(RECALL, None)
+        return () if recall is None else (recall,)
 
 
 async def _then_cancel(event: anyio.Event, scope: anyio.CancelScope) -> None:

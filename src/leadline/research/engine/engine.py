@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ from leadline.core.tools.spec import Tool
 from leadline.kernel.context import Context
 from leadline.kernel.services import Service
 from leadline.orchestration.subagent.seam import Subagents
-from leadline.research.engine.accounts import RunAccounts
+from leadline.research.engine.accounts import RunAccounts, check_prices
 from leadline.research.engine.children import Children
 from leadline.research.engine.config import EngineConfig
 from leadline.research.engine.finish import Finisher
@@ -126,7 +126,7 @@ class ResearchEngine(Service, key="research"):
         given = request.model or (execution.parent.model if execution.parent else None)
         _, model = self._ctx.get(Models).resolve(given)
         models = self._routed(request, execution)
-        self._check_prices(request.budget, _asked(model, models))
+        check_prices(self._ctx.get(Meter), request.budget.cost, _asked(model, models))
         corpus = execution.corpus or await self._open(request.corpus, execution)
         async with AsyncExitStack() as unwind:
             unwind.callback(corpus.close)
@@ -156,7 +156,7 @@ class ResearchEngine(Service, key="research"):
         store = self._ctx.get(SessionStore)
         before = interrupted(await store.read(run_id))
         budget = _raised(before.budget, execution.budget)
-        self._check_prices(budget, _asked(before.model, before.started.models))
+        check_prices(self._ctx.get(Meter), budget.cost, _asked(before.model, before.started.models))
         check_budget(run_id, before, budget, (await spent_before(store, before.facts)).usage.spent)
         method = self._ctx.get(Methods).get(before.started.method)
         _, model = self._ctx.get(Models).resolve(before.model)
@@ -239,18 +239,6 @@ class ResearchEngine(Service, key="research"):
             corpus.close()
             raise refused
         return corpus
-
-    def _check_prices(self, budget: RunBudget, models: Iterable[str]) -> None:
-        """Refuse a ceiling on cost for a model whose price nobody knows: it could not be kept."""
-        meter = self._ctx.get(Meter)
-        unknown = [name for name in models if meter.price(name) is None]
-        if budget.cost is not None and unknown:
-            raise RequestRefused(
-                "max_cost",
-                f"no price is known for {' and '.join(unknown)}, so a ceiling on cost cannot be kept",
-                f"Say what it costs: leadline models price {unknown[0]} --input DOLLARS --output DOLLARS (for a million "
-                "tokens), or --free; or limit tokens instead: --max-tokens.",
-            )
 
     def _routed(self, request: ResearchRequest, execution: Execution) -> Mapping[str, str]:
         """The roles that a model of their own does. A model that the request names does all of them."""

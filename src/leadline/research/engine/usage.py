@@ -154,8 +154,10 @@ def _not_billed(ended: AssistantSaid | RequestEnded) -> bool:
 
 
 def _estimate(sent: RequestSent, ended: AssistantSaid | RequestEnded) -> int:
-    said = text_tokens(ended.message.text) if isinstance(ended, AssistantSaid) else 0
-    return (sent.tokens or 0) + said
+    """What is held against the budget where nothing was reported: a call that said nothing may not have been billed."""
+    if isinstance(ended, RequestEnded):
+        return 0
+    return (sent.tokens or 0) + text_tokens(ended.message.text)
 
 
 class UsageCount:
