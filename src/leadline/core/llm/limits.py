@@ -14,6 +14,8 @@ class Bucket(msgspec.Struct, frozen=True, omit_defaults=True):
     """What may still be used."""
     resets_in_s: float | None = None
     """Seconds from the response until everything may be used again."""
+    steady: bool = False
+    """Whether it fills up little by little until then, and not all at once."""
 
 
 class RateLimits(msgspec.Struct, frozen=True, omit_defaults=True):

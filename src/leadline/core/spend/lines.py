@@ -7,9 +7,10 @@ from typing import Literal, TypeAlias
 
 from leadline.core.llm.limits import RateLimits
 
-WaitingFor: TypeAlias = Literal["slots", "requests", "tokens", "paused", "children"]
+WaitingFor: TypeAlias = Literal["slots", "requests", "tokens", "paused", "children", "budget"]
 """slots: all calls that may be under way are. requests, tokens: what a minute allows is used. paused: the
-provider asked to wait. children: as many calls of agents with a parent are under way as may be."""
+provider asked to wait. children: as many calls of agents with a parent are under way as may be. budget: what is left of
+one is reserved by calls that are under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,10 @@ class LineState:
     """Calls that may be under way at once, as configured."""
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
+    requests_used: int | None = None
+    """Calls of the last minute, where they are counted."""
+    tokens_used: int | None = None
+    """Tokens of the last minute, where they are counted."""
     ceiling: int | None = None
     """Calls that may be under way at once, as learned from refusals."""
     learned: RateLimits | None = None
