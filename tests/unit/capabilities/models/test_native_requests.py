@@ -464,3 +464,35 @@ def test_settings_that_the_docs_name_for_single_models_do_what_they_say() -> Non
     assert (body["thinking"], body["max_tokens"], "output_config" in body) == (thinking, 32000, False)
     plain = written("openai-responses", extra_body={"store": False, "include": []})
     assert (plain["store"], plain["include"]) == (False, [])
+
+
+def _thinking(tokens: int | None, effort: str = "high", **more: object) -> Mapping[str, object]:
+    """What is said of thinking under an output ceiling, to a model that thinks by a budget."""
+    config = CallConfig(
+        ModelRef("p", "claude-haiku-4-5"), max_tokens=tokens, effort=effort, tool_choice="search"
+    )
+    return written("anthropic-messages", config=config, **more)
+
+
+def test_a_budget_for_thinking_stays_below_the_output_ceiling() -> None:
+    assert _thinking(None)["thinking"] == {"type": "enabled", "budget_tokens": 16384}
+    assert _thinking(None)["max_tokens"] == 64000
+    assert _thinking(16385)["thinking"] == {"type": "enabled", "budget_tokens": 16384}
+    assert _thinking(16384)["thinking"] == {"type": "enabled", "budget_tokens": 8192}
+    assert _thinking(2048)["thinking"] == {"type": "enabled", "budget_tokens": 1024}
+
+
+def test_a_ceiling_that_leaves_no_room_for_thinking_switches_it_off() -> None:
+    body = _thinking(2047)
+    assert (body["thinking"], body["max_tokens"]) == ({"type": "disabled"}, 2047)
+    assert body["tool_choice"] == {"type": "tool", "name": "search"}, (
+        "what does not think can be made to call"
+    )
+    assert "tool_choice" not in _thinking(2048)
+
+
+def test_a_budget_that_is_a_part_of_the_output_of_gemini() -> None:
+    config = CallConfig(ModelRef("p", "gemini-2.5-pro"), max_tokens=4000, effort="medium")
+    generation = cast("Mapping[str, object]", written("gemini", config=config)["generationConfig"])
+    assert generation["thinkingConfig"] == {"thinkingBudget": 2000, "includeThoughts": True}
+    assert generation["maxOutputTokens"] == 4000

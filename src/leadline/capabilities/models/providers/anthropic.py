@@ -12,12 +12,11 @@ from leadline.capabilities.models.providers.native import (
     NO_OUTPUT,
     ceiling,
     choice_of,
-    effort_fields,
+    effort_of,
     form_of,
     object_of,
     offered,
     producer_of,
-    reasons,
     safe_id,
     spoken,
     state_of,
@@ -104,13 +103,15 @@ class MessagesEncoder:
 def _encoder(request: LlmRequest, profile: Profile, info: ModelInfo) -> MessagesEncoder:
     config = request.config
     body: dict[str, object] = {"model": config.model.model, **profile.extra_body}
-    body |= effort_fields(config, profile)
+    most_output = ceiling(config, profile, info)
+    effort = effort_of(config, profile, most_output)
+    body |= effort.fields
     form = form_of(config, profile)
     if form is not None and form[1]:
         said = {"format": {"type": "json_schema", "schema": form[0].schema}}
         body["output_config"] = {**as_object(body.get("output_config")), **said}
-    body[profile.max_tokens_field] = ceiling(config, profile, info)
-    if config.temperature is not None and profile.temperature and not reasons(config, profile):
+    body[profile.max_tokens_field] = most_output
+    if config.temperature is not None and profile.temperature and not effort.reasons:
         body["temperature"] = config.temperature
     body["stream"] = profile.streaming
     marked = {place: {"cache_control": profile.cache_marker} for place in profile.cache_markers}
@@ -120,7 +121,7 @@ def _encoder(request: LlmRequest, profile: Profile, info: ModelInfo) -> Messages
             {**_tool(tool), **(marked.get("tools", {}) if at == last else {})}
             for at, tool in enumerate(tools)
         ]
-        choice = choice_of(request, profile)
+        choice = choice_of(request, profile, reasons=effort.reasons)
         if choice is not None:
             word = _WORDS.get(choice)
             body["tool_choice"] = {"type": word} if word else {"type": "tool", "name": safe_id(choice)}

@@ -19,6 +19,7 @@ from leadline.capabilities.models.providers.lookup import (
 from leadline.capabilities.models.providers.profiles import Profile, UsagePlaces
 from leadline.core.llm.stream import ReasoningDelta, StreamEvent, TextDelta, ToolCallDelta
 from leadline.core.llm.usage import Usage
+from leadline.core.llm.wire import encode_text
 
 
 class ChatDecoder(ReplyDecoder):
@@ -26,6 +27,7 @@ class ChatDecoder(ReplyDecoder):
 
     def __init__(self, profile: Profile) -> None:
         super().__init__(profile)
+        self._details = _Details()
         self._usage_roots = frozenset(path.partition(".")[0] for path in profile.usage.paths)
 
     def reply(self, members: Mapping[str, object], body: bytes) -> list[StreamEvent]:
@@ -49,6 +51,10 @@ class ChatDecoder(ReplyDecoder):
             return []
         events = self._delta(as_object(choice.get("delta")) or as_object(choice.get("message")))
         self.reason = as_text(choice.get("finish_reason")) or None
+        # An answer that was cut off may hold half a block, which would be refused.
+        whole = self.reason in self.profile.finish.done
+        if whole and (state := self._details.state()) is not None:
+            events.append(ReasoningDelta("", state))
         return events
 
     def _delta(self, delta: Mapping[str, object]) -> list[StreamEvent]:
@@ -57,6 +63,8 @@ class ChatDecoder(ReplyDecoder):
             if text := as_text(delta.get(name)):
                 events.append(ReasoningDelta(text))
                 break
+        if self.profile.reasoning_details_field:
+            self._details.add(as_list(delta.get(self.profile.reasoning_details_field)))
         content = delta.get("content")
         if content:
             events += _content(content)
@@ -69,6 +77,42 @@ class ChatDecoder(ReplyDecoder):
         for position, call in enumerate(calls):
             events.append(_fragment(as_object(call), position if len(calls) > 1 else None))
         return events
+
+
+class _Details:
+    """Blocks of reasoning that come in pieces: those of one place and kind are one block.
+
+    Texts are put together, of everything else the last that is there counts. They are complete when the answer is.
+    """
+
+    _TEXTS = ("text", "summary", "data")
+
+    def __init__(self) -> None:
+        self._blocks: list[dict[str, object]] = []
+
+    def add(self, pieces: Iterable[object]) -> None:
+        for piece in map(as_object, pieces):
+            last = self._blocks[-1] if self._blocks else None
+            if last is None or not _continues(last, piece):
+                self._blocks.append(dict(piece))
+                continue
+            for key, value in piece.items():
+                if key in self._TEXTS and isinstance(value, str):
+                    last[key] = as_text(last.get(key)) + value
+                elif value is not None:
+                    last[key] = value
+
+    def state(self) -> str | None:
+        """The blocks as one text; None where there are none."""
+        return encode_text(self._blocks).decode() if self._blocks else None
+
+
+def _continues(block: Mapping[str, object], piece: Mapping[str, object]) -> bool:
+    """Whether a piece belongs to a block: it stands at the same place and contradicts it in nothing."""
+    if piece.get("index") is None or piece.get("index") != block.get("index"):
+        return False
+    same = (piece.get(key) is None or block.get(key) in (None, piece.get(key)) for key in ("type", "id"))
+    return all(same)
 
 
 def _content(content: object) -> Iterable[StreamEvent]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from leadline.capabilities.models.providers.native import form_of
+import msgspec
+
+from leadline.capabilities.models.providers.native import effort_of, form_of, producer_of
 from leadline.capabilities.models.providers.profiles import Profile, ReasoningReplay
 from leadline.core.llm.messages import (
     AssistantMessage,
@@ -31,6 +33,9 @@ class ChatEncoder:
     reasoning_field: str
     filler: str
     empty_content: str
+    details_field: str = ""
+    producer: str | None = None
+    """Whose blocks of reasoning go back."""
     close: bytes = b"]}"
 
     def encode(self, message: Message) -> bytes:
@@ -56,17 +61,37 @@ class ChatEncoder:
         wire: dict[str, object] = {"role": "assistant"}
         if text or self.empty_content != "omit":
             wire["content"] = text or (None if self.empty_content == "null" else "")
-        if reasoning := self._reasoning(message):
+        if details := self._details(message):
+            wire[self.details_field] = details
+        elif reasoning := self._reasoning(message):
             wire[self.reasoning_field] = reasoning
         if calls:
             wire["tool_calls"] = [_call(call) for call in calls]
         return encode_text(wire)
 
+    def _replayed(self, message: AssistantMessage) -> bool:
+        return self.replay != "never" and (self.replay != "with_tools" or bool(message.tool_calls))
+
+    def _details(self, message: AssistantMessage) -> list[msgspec.Raw]:
+        """The blocks as they came, of the model that is asked."""
+        if not self.details_field or not self._replayed(message):
+            return []
+        parts = [part for part in message.content if isinstance(part, Reasoning)]
+        kept = [part.opaque for part in parts if part.opaque and part.producer == self.producer]
+        return [block for opaque in kept for block in _blocks(opaque)]
+
     def _reasoning(self, message: AssistantMessage) -> str:
-        if self.replay == "never" or (self.replay == "with_tools" and not message.tool_calls):
+        if not self._replayed(message):
             return ""
         text = "".join(part.text for part in message.content if isinstance(part, Reasoning))
         return text or (self.filler if self.replay == "filler" else "")
+
+
+def _blocks(opaque: str) -> list[msgspec.Raw]:
+    try:
+        return msgspec.json.decode(opaque, type=list[msgspec.Raw])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return []
 
 
 def _plain(part: Text | ImageRef) -> str:
@@ -81,10 +106,8 @@ def _call(call: ToolCall) -> Mapping[str, object]:
 def encoder_for(request: LlmRequest, profile: Profile) -> ChatEncoder:
     """The encoder whose head says everything about ``request`` but its messages."""
     config = request.config
-    effort = profile.effort(config.effort)
-    body: dict[str, object] = {"model": config.model.model, **profile.extra_body}
-    if effort is not None:
-        body |= profile.efforts[effort]
+    effort = effort_of(config, profile, config.max_tokens)
+    body: dict[str, object] = {"model": config.model.model, **profile.extra_body, **effort.fields}
     if config.max_tokens is not None:
         body[profile.max_tokens_field] = config.max_tokens
     if config.temperature is not None and profile.temperature:
@@ -96,7 +119,7 @@ def encoder_for(request: LlmRequest, profile: Profile) -> ChatEncoder:
     body["stream"] = profile.streaming
     if profile.streaming and profile.include_usage:
         body["stream_options"] = {"include_usage": True}
-    body |= _tools(request, profile, reasons=_reasons(effort, profile))
+    body |= _tools(request, profile, reasons=effort.reasons)
     system = (
         encode_text({"role": "system", "content": _system(request.system, profile)})
         if request.system
@@ -109,6 +132,8 @@ def encoder_for(request: LlmRequest, profile: Profile) -> ChatEncoder:
         profile.reasoning_field,
         profile.reasoning_filler,
         profile.empty_content,
+        profile.reasoning_details_field,
+        producer_of(config, profile),
     )
 
 
@@ -117,10 +142,6 @@ def _system(text: str, profile: Profile) -> object:
     if "system" not in profile.cache_markers:
         return text
     return [{"type": "text", "text": text, "cache_control": profile.cache_marker}]
-
-
-def _reasons(effort: str | None, profile: Profile) -> bool:
-    return profile.reasons_by_default if effort is None else effort not in profile.efforts_without_reasoning
 
 
 def _tools(request: LlmRequest, profile: Profile, *, reasons: bool) -> Mapping[str, object]:

@@ -23,6 +23,9 @@ _PROSE_WAIT = re.compile(
     rf"(?:try again|retry|available again|resets?) (?:in|after) ((?:{_LENGTH}[ ,]*(?:and )?)+)", re.IGNORECASE
 )
 _SECONDS = {"ms": 0.001, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
+_STATUSES = ("code", "status")
+_LONGEST_WINDOW = 9
+"""Digits; what is longer is no count of tokens."""
 _WAIT_STATUS = frozenset((408, 409, 425, 429))
 
 
@@ -72,7 +75,8 @@ def classify(
     evidence = "\n".join((message, *codes))
     if status != 429 and _matches(profile.overflow_patterns, evidence):
         step = "shorten the conversation, or use a model with a larger window"
-        return Stop("CONTEXT_WINDOW_EXCEEDED", message, status, step)
+        window = _window(profile.overflow_patterns, evidence)
+        return Stop("CONTEXT_WINDOW_EXCEEDED", message, status, step, window_tokens=window)
     if _matches(profile.rate_limit_patterns, evidence):
         return Wait("RATE_LIMIT", message, wait_s, status)
     if status == 402 or _matches(profile.quota_patterns, evidence):
@@ -99,6 +103,16 @@ def classify(
     return Stop(
         "HTTP", message, status, f"check base_url ({profile.base_url}): it does not answer as expected"
     )
+
+
+def _window(patterns: Iterable[str], text: str) -> int | None:
+    """The window that a refusal names, by the group `window` of a pattern."""
+    for pattern in patterns:
+        for found in re.finditer(pattern, text, re.IGNORECASE):
+            digits = re.sub(r"[^0-9]", "", found.groupdict().get("window") or "")
+            if digits and len(digits) <= _LONGEST_WINDOW and int(digits):
+                return int(digits)
+    return None
 
 
 def retry_after_s(headers: Mapping[str, str], text: str, now: float) -> float | None:
@@ -152,8 +166,9 @@ def _said(body: bytes, content_type: str) -> tuple[str, list[str]]:
 
 
 def _codes(error: Mapping[str, object]) -> list[str]:
-    """The short words of an error, and of its details where there are some: which quota, how long to wait."""
+    """The short words of an error, its figures, and the words of its details: which quota, how long to wait."""
     codes = [as_text(error.get(key)) for key in ("code", "type", "status")]
+    codes += [f"{key} {value}" for key, value in error.items() if type(value) is int and key not in _STATUSES]
     for detail in map(as_object, as_list(error.get("details"))):
         codes.append(as_text(detail.get("reason")))
         codes += [as_text(as_object(one).get("quotaId")) for one in as_list(detail.get("violations"))]

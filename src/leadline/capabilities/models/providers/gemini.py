@@ -10,7 +10,7 @@ from leadline.capabilities.models.providers.gemini_decode import GeminiDecoder
 from leadline.capabilities.models.providers.native import (
     NO_OUTPUT,
     choice_of,
-    effort_fields,
+    effort_of,
     form_of,
     object_of,
     offered,
@@ -114,7 +114,8 @@ def _encoder(request: LlmRequest, profile: Profile, info: ModelInfo) -> GeminiEn
     del info  # the wire needs nothing of it
     config = request.config
     body: dict[str, object] = dict(profile.extra_body)
-    generation: dict[str, object] = dict(effort_fields(config, profile))
+    effort = effort_of(config, profile, config.max_tokens)
+    generation: dict[str, object] = dict(effort.fields)
     if config.max_tokens is not None:
         generation[profile.max_tokens_field] = config.max_tokens
     if config.temperature is not None and profile.temperature:
@@ -127,7 +128,7 @@ def _encoder(request: LlmRequest, profile: Profile, info: ModelInfo) -> GeminiEn
         body["generationConfig"] = generation
     if tools := offered(request, profile):
         body["tools"] = [{"functionDeclarations": [_tool(tool) for tool in tools]}]
-        choice = choice_of(request, profile)
+        choice = choice_of(request, profile, reasons=effort.reasons)
         if choice is not None:
             mode = _MODES.get(choice)
             named = {"mode": "ANY", "allowedFunctionNames": [safe_id(choice)]}

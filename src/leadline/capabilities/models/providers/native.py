@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from leadline.capabilities.models.providers.lookup import as_object
+from leadline.capabilities.models.providers.lookup import as_count, as_object, at
 from leadline.capabilities.models.providers.profiles import Profile
 from leadline.core.llm.adapter import ModelInfo
 from leadline.core.llm.messages import Reasoning, Text, UserMessage
@@ -26,10 +26,39 @@ def producer_of(config: CallConfig, profile: Profile) -> str | None:
     return None if profile.reasoning_replay == "never" else str(config.model)
 
 
-def reasons(config: CallConfig, profile: Profile) -> bool:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Effort:
+    """How much reasoning a request asks for."""
+
+    fields: Mapping[str, object]
+    """Body fields that say so; none leaves it to the provider."""
+    reasons: bool
     """Whether the model will reason, as far as the profile tells."""
-    effort = profile.effort(config.effort)
-    return profile.reasons_by_default if effort is None else effort not in profile.efforts_without_reasoning
+
+
+def effort_of(config: CallConfig, profile: Profile, most_output: int | None) -> Effort:
+    """The effort that may be sent beside an output ceiling, which a budget for thinking has to stay below.
+
+    Half of a ceiling that is too low is left to the answer; where even that is less than the smallest budget, the
+    model does not reason.
+    """
+    name = profile.effort(config.effort)
+    if name is None:
+        return Effort({}, profile.reasons_by_default)
+    fields, reasons = profile.efforts[name], name not in profile.efforts_without_reasoning
+    budget = as_count(at(fields, profile.budget_field)) if profile.budget_field else None
+    if budget is None or most_output is None or budget < most_output:
+        return Effort(fields, reasons)
+    if most_output // 2 >= profile.budget_least:
+        return Effort(_with(fields, profile.budget_field.split("."), most_output // 2), reasons)
+    off = next((one for one in profile.efforts_without_reasoning if one in profile.efforts), None)
+    return Effort({} if off is None else profile.efforts[off], off is None and profile.reasons_by_default)
+
+
+def _with(fields: Mapping[str, object], path: Sequence[str], value: object) -> Mapping[str, object]:
+    """`fields` with another value at a path."""
+    inner = value if len(path) == 1 else _with(as_object(fields.get(path[0])), path[1:], value)
+    return {**fields, path[0]: inner}
 
 
 def offered(request: LlmRequest, profile: Profile) -> tuple[ToolSchema, ...]:
@@ -37,13 +66,13 @@ def offered(request: LlmRequest, profile: Profile) -> tuple[ToolSchema, ...]:
     return request.tools if profile.tools else ()
 
 
-def choice_of(request: LlmRequest, profile: Profile) -> str | None:
+def choice_of(request: LlmRequest, profile: Profile, *, reasons: bool) -> str | None:
     """The tool choice that may be sent: ``auto``, ``none``, ``required`` or a name; None: say nothing."""
     choice = request.config.tool_choice
     if choice in (None, "auto", "none"):
         return choice
     refused = profile.forced_tool_choice == "never" or (
-        profile.forced_tool_choice == "without_reasoning" and reasons(request.config, profile)
+        profile.forced_tool_choice == "without_reasoning" and reasons
     )
     return None if refused else choice
 
@@ -63,12 +92,6 @@ def form_of(config: CallConfig, profile: Profile) -> tuple[OutputSchema, bool] |
     if config.output is None or profile.structured_output not in ("json_object", "json_schema"):
         return None
     return config.output, profile.structured_output == "json_schema"
-
-
-def effort_fields(config: CallConfig, profile: Profile) -> Mapping[str, object]:
-    """Body fields of the effort that is asked for."""
-    effort = profile.effort(config.effort)
-    return {} if effort is None else profile.efforts[effort]
 
 
 def ceiling(config: CallConfig, profile: Profile, info: ModelInfo) -> int | None:

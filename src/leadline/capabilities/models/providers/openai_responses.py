@@ -9,7 +9,7 @@ from leadline.capabilities.models.providers.calling import ProviderAdapter, Rout
 from leadline.capabilities.models.providers.native import (
     NO_OUTPUT,
     choice_of,
-    effort_fields,
+    effort_of,
     form_of,
     offered,
     producer_of,
@@ -84,7 +84,8 @@ def _encoder(request: LlmRequest, profile: Profile, info: ModelInfo) -> Response
     del info  # the wire needs nothing of it
     config = request.config
     body: dict[str, object] = {"model": config.model.model, **profile.extra_body}
-    body |= effort_fields(config, profile)
+    effort = effort_of(config, profile, config.max_tokens)
+    body |= effort.fields
     if config.max_tokens is not None:
         body[profile.max_tokens_field] = config.max_tokens
     if config.temperature is not None and profile.temperature:
@@ -95,7 +96,7 @@ def _encoder(request: LlmRequest, profile: Profile, info: ModelInfo) -> Response
     body["stream"] = profile.streaming
     if tools := offered(request, profile):
         body["tools"] = [_tool(tool) for tool in tools]
-        choice = choice_of(request, profile)
+        choice = choice_of(request, profile, reasons=effort.reasons)
         if choice is not None:
             word = choice in ("auto", "none", "required")
             body["tool_choice"] = choice if word else {"type": "function", "name": safe_id(choice)}

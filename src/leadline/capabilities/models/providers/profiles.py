@@ -144,10 +144,17 @@ class Profile(Section):
     reasoning_fields: tuple[str, ...] = ("reasoning_content", "reasoning")
     """Where reasoning is read in a reply."""
     reasoning_filler: str = " "
+    reasoning_details_field: str = ""
+    """Where a reply has reasoning in blocks that go back as they came, to the model that made them; blank: nowhere."""
     efforts: Mapping[str, Mapping[str, object]] = {}
     """Body fields of each effort the provider knows, weakest first."""
     efforts_without_reasoning: tuple[str, ...] = ("off",)
     """Those of ``efforts`` that switch reasoning off."""
+    budget_field: str = ""
+    """Where, in the fields of an effort, a count of thinking tokens stands that has to be below the output ceiling, as
+    dotted path. A ceiling that is too low halves into thinking and answer, or switches reasoning off."""
+    budget_least: int = Field(default=1024, gt=0)
+    """The smallest such count that the provider takes."""
     effort_aliases: Mapping[str, str] = {}
     """Other words for an effort; an empty value leaves the effort to the provider."""
     stream_end: StreamEnd = StreamEnd()
@@ -155,7 +162,8 @@ class Profile(Section):
     usage: UsagePlaces = UsagePlaces()
     text_tool_calls: TextToolCalls = TextToolCalls()
     overflow_patterns: tuple[Pattern, ...] = ()
-    """Regular expressions of messages that say the window is exceeded."""
+    """Regular expressions of messages that say the window is exceeded. A group `window` is the window that the message
+    names."""
     quota_patterns: tuple[Pattern, ...] = ()
     """Regular expressions of codes and messages that say the account is used up."""
     rate_limit_patterns: tuple[Pattern, ...] = ()
@@ -279,6 +287,8 @@ def _merged(under: Mapping[str, object], over: Mapping[str, object]) -> dict[str
     for key, value in over.items():
         below = out.get(key)
         if isinstance(below, Mapping) and isinstance(value, Mapping) and not (key in _WHOLE and not value):
-            value = _merged(cast("Mapping[str, object]", below), cast("Mapping[str, object]", value))
+            lower, upper = cast("Mapping[str, object]", below), cast("Mapping[str, object]", value)
+            # The fields of one effort belong together: half of them would be another effort.
+            value = {**lower, **upper} if key == "efforts" else _merged(lower, upper)
         out[key] = value
     return out
