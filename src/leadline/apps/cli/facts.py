@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from leadline.core.session.events import Event
+from leadline.core.spend.money import money, shown
 from leadline.research.events import (
     Drafted,
     Ended,
@@ -10,6 +11,7 @@ from leadline.research.events import (
     Planned,
     QuoteRecorded,
     Resumed,
+    RunUsage,
     Searched,
     SourceFound,
     SourceRead,
@@ -19,6 +21,18 @@ from leadline.research.events import (
     VersionFound,
 )
 from leadline.research.ledger.ledger import Ledger
+from leadline.research.report.result import ResultUsage
+
+
+def told_usage(usage: RunUsage | ResultUsage) -> str:
+    """Tokens and cost, to follow the count of calls; nothing where nothing is paid for."""
+    total = usage.tokens.total
+    told = f", {total:,} tokens" if total else ""
+    if usage.cost:
+        return f"{told}, {shown(money(usage.cost))}"
+    if usage.cost_at_least:
+        return f"{told}, at least {shown(money(usage.cost_at_least))}"
+    return told if usage.cost is not None or not total else f"{told}, cost not known"
 
 
 class Facts:
@@ -45,15 +59,19 @@ class Facts:
                 again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
                 return f"{event.unit.id} researches: {event.unit.question}{again}"
             case UnitEnded():
+                status = "stopped by the budget" if event.status == "budget" else event.status
                 found = len(self.ledger.evidence_of(event.unit))
                 why = f": {event.error}" if event.error else ""
-                return f"{event.unit} {event.status}, {found} quote(s){why}"
+                return f"{event.unit} {status}, {found} quote(s){why}"
             case Drafted():
                 return "report drafted; checking every sentence"
             case Noted():
                 return f"note: {event.text}"
             case Ended():
-                return f"{event.status} after {event.usage.wall_s:.1f} s, {event.usage.calls} model call(s)"
+                return (
+                    f"{event.status} after {event.usage.wall_s:.1f} s, {event.usage.calls} model call(s)"
+                    f"{told_usage(event.usage)}"
+                )
             case _:
                 return None
 

@@ -9,13 +9,25 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
+import anyio
+
 from leadline.apps.cli.facts import Facts
 from leadline.apps.cli.streams import put, say, visible
 from leadline.apps.cli.widths import fitting
-from leadline.core.session.events import Event
+from leadline.core.agent.signals import CallWaiting
+from leadline.core.session.events import Event, LlmRetry, RequestSent
+from leadline.core.session.log import SessionAppended
+from leadline.core.spend.account import Account
+from leadline.core.spend.lines import Waiting
+from leadline.core.spend.money import shown
+from leadline.kernel.context import Context
 
 _CLEAR_LINE = "\r\x1b[2K"
 _INDEX_EVERY = 200
+_WAIT_EVERY_S = 10.0
+"""The same wait in line is not told again sooner."""
+_TICK_S = 0.5
+"""How often the changing line is drawn again, where nothing happens."""
 
 
 class Progress:
@@ -26,6 +38,47 @@ class Progress:
         self._facts = Facts()
         self._began = time.monotonic()
         self._status = ""
+        self._account: Account | None = None
+        self._waits: dict[tuple[str, str], float] = {}
+        self._waiting = ""
+
+    def spending(self, account: Account) -> None:
+        """From now on show what is spent from `account`."""
+        self._account = account
+
+    def listen(self, ctx: Context) -> None:
+        """From now on tell of calls that stand in line, and of those that are tried again."""
+        ctx.on(CallWaiting, self._waits_in_line)
+        ctx.on(SessionAppended, self._appended)
+
+    async def ticking(self) -> None:
+        """Keep the changing line up to date; goes on until it is cancelled."""
+        while self._live:
+            await anyio.sleep(_TICK_S)
+            if self._status:
+                self._show(self._counts())
+
+    def waiting(self, waiting: Waiting) -> None:
+        """A call stands in line."""
+        line = told_wait(waiting)
+        kind = (waiting.model, waiting.why)
+        now = time.monotonic()
+        if self._live:
+            self._waiting = line
+            self._show(self._counts())
+        elif now - self._waits.get(kind, -_WAIT_EVERY_S) >= _WAIT_EVERY_S:
+            self._waits[kind] = now
+            say(line)
+
+    def _waits_in_line(self, signal: CallWaiting) -> None:
+        self.waiting(signal.waiting)
+
+    def _appended(self, signal: SessionAppended) -> None:
+        if signal.logged.type == RequestSent.TYPE:
+            self._waiting = ""
+        elif signal.logged.type == LlmRetry.TYPE:
+            self.close()
+            say(told_retry(signal.logged.as_(LlmRetry)))
 
     def indexing(self, done: int, total: int, path: str) -> None:
         """One more document of the corpus was read."""
@@ -53,14 +106,42 @@ class Progress:
         ledger = self._facts.ledger
         working = [state.unit.id for state in ledger.units.values() if state.status == "running"]
         return (
-            f"{time.monotonic() - self._began:5.1f} s  sources {len(ledger.sources)}  "
-            f"reads {len(ledger.reads)}  quotes {len(ledger.quotes)}  {' '.join(working)}"
+            f"{time.monotonic() - self._began:5.1f} s  {self._spent()}sources {len(ledger.sources)}  "
+            f"reads {len(ledger.reads)}  quotes {len(ledger.quotes)}  {self._waiting or ' '.join(working)}"
         )
+
+    def _spent(self) -> str:
+        """What is spent so far; nothing where nothing is paid for."""
+        if self._account is None:
+            return ""
+        spent = self._account.spent
+        tokens = f"{spent.tokens:,} tokens  " if spent.tokens else ""
+        if not spent.cost:
+            return tokens
+        return f"{'at least ' if spent.unpriced else ''}{shown(spent.cost)}  {tokens}"
 
     def _show(self, status: str) -> None:
         width = shutil.get_terminal_size().columns
         self._status = fitting(visible(status.replace("\n", " ")), width - 1)
         put(_CLEAR_LINE + self._status)
+
+
+def told_wait(waiting: Waiting) -> str:
+    """For what a call waits, in a line."""
+    if waiting.why == "paused" and waiting.seconds is not None:
+        return f"waiting for {waiting.model}: it asked for a pause of {waiting.seconds:.0f} s"
+    told = f"waiting for {waiting.model}: {waiting.ahead} ahead"
+    return f"{told}, {waiting.seconds:.0f} s" if waiting.seconds else told
+
+
+def told_retry(retry: LlmRetry) -> str:
+    """That a call is tried again, in a line."""
+    what = _WHY.get(retry.failure.code) or " ".join(retry.failure.message.split())
+    seconds = f"{retry.delay_s:.0f}" if retry.delay_s >= 1 else f"{retry.delay_s:.1f}"
+    return f"retry in {seconds} s: {what}"
+
+
+_WHY = {"RATE_LIMIT": "rate limited", "OVERLOADED": "the provider is overloaded"}
 
 
 @contextmanager

@@ -125,6 +125,7 @@ async def _research(command: ResearchCommand, files: Files, stop: Stop) -> Outco
     first = not Home.default().sessions.exists()
     async with booted(app):
         with open_progress() as progress:
+            progress.listen(app.ctx)
             run = await _start(app, command, progress)
             if first and app.ctx.get(Models).default.provider == "extractive":
                 say(_FIRST)
@@ -136,6 +137,7 @@ async def see_through(
 ) -> Outcome:
     """Show how a run goes on until it ends, and write the files that were asked for."""
     stop.gently(run.cancel)
+    progress.spending(run.account)
     try:
         result = await _followed(app, run, progress)
     finally:
@@ -164,12 +166,16 @@ async def _followed(app: Leadline, run: ResearchRun, progress: Progress) -> Rese
     """The result. Of a run whose log could not be written to its end, what the log has."""
     done: list[ResearchResult] = []
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_show, run, progress)
+        shown = anyio.Event()
+        tasks.start_soon(_show, run, progress, shown)
+        tasks.start_soon(progress.ticking)
         done.append(await _result(app, run))
         # The facts of a run end with its end, which a log that cannot be written never gets.
         if run.ledger.ended is None:
             await checkpoint()
-            tasks.cancel_scope.cancel()
+        else:
+            await shown.wait()
+        tasks.cancel_scope.cancel()
     return done[0]
 
 
@@ -182,9 +188,10 @@ async def _result(app: Leadline, run: ResearchRun) -> ResearchResult:
         return msgspec.structs.replace(found, status="failed", error=why)
 
 
-async def _show(run: ResearchRun, progress: Progress) -> None:
+async def _show(run: ResearchRun, progress: Progress, shown: anyio.Event) -> None:
     async for fact in run.events():
         progress.fact(fact)
+    shown.set()
 
 
 async def _deliver(app: Leadline, files: Files, result: ResearchResult) -> bool:

@@ -70,6 +70,7 @@ async def _run(app: Leadline, command: ResumeCommand, files: Files, stop: Stop) 
     if command.task:
         raise Quit(Exit.USAGE, f"run {command.id} goes on with its own question; a task is for agents")
     with open_progress() as progress:
+        progress.listen(app.ctx)
         with refusing():
             run = await app.resume_research(
                 command.id, corpus=command.corpus, progress=progress.indexing, **command.budget

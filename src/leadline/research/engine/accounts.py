@@ -103,25 +103,22 @@ class RunAccounts:
         """For the reader of the report: which ceiling was reached, and what that means; None where none was."""
         if self.reached is None:
             return None
+        kind = self.reached.ceiling
         used, whole = self.run.spent, self.run.ceilings
-        amounts: dict[CeilingName, str] = {
-            "tokens": f"{used.tokens:,} tokens used, the ceiling is {whole.tokens or 0:,}",
-            "cost": f"{shown(used.cost)} spent, the ceiling is {shown(whole.cost or 0)}",
-            "calls": f"{used.calls} calls made, the ceiling is {whole.calls}",
-            "seconds": f"the ceiling is {whole.seconds or 0:g} s",
+        amounts: dict[CeilingName, tuple[str, str | None]] = {
+            "tokens": (f"{used.tokens:,}", None if whole.tokens is None else f"{whole.tokens:,} tokens"),
+            "cost": (shown(used.cost), None if whole.cost is None else shown(whole.cost)),
+            "calls": (f"{used.calls:,}", None if whole.calls is None else f"{whole.calls:,} calls"),
+            "seconds": (f"{self.run.seconds:.0f}", None if whole.seconds is None else f"{whole.seconds:g} s"),
         }
-        limited: dict[CeilingName, bool] = {
-            "tokens": whole.tokens is not None,
-            "cost": whole.cost is not None,
-            "calls": whole.calls is not None,
-            "seconds": whole.seconds is not None,
-        }
-        named = {"tokens": "tokens", "cost": "cost", "calls": "calls", "seconds": "time"}[
-            self.reached.ceiling
-        ]
-        if not limited[self.reached.ceiling]:
-            return f"The budget that the run drew on was used up ({named}): {self.reached.message}."
-        return f"The run reached its ceiling on {named}: {amounts[self.reached.ceiling]}."
+        name = "time" if kind == "seconds" else kind
+        spent, ceiling = amounts[kind]
+        if ceiling is None:
+            return f"The budget that the run drew on was used up ({name}): {self.reached.message}."
+        kept = (
+            f", of which {self.budget.kept * 100:.0f} % are kept for the report" if self.budget.kept else ""
+        )
+        return f"The run reached its ceiling on {name}: {spent} of {ceiling} used{kept}."
 
 
 def check_prices(meter: Meter, max_cost: float | None, models: Iterable[str]) -> None:
