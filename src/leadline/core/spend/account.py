@@ -202,6 +202,10 @@ class Account:
         self._root = self._chain[-1]
         self._kept = _kept
         self._limits = tuple(_limits(self._chain))
+        self.limits_cost = any(one.ceilings.cost is not None for one, _ in self._limits)
+        """Whether cost has a ceiling, here or above: then nothing may be called whose price is not known."""
+        self.limited = self.limits_cost or any(one.ceilings.tokens is not None for one, _ in self._limits)
+        """Whether tokens or cost have a ceiling, here or above."""
         self._spent = NOTHING_SPENT
         self._held = _Held()
         self._queue: list[_Waiter] = []
@@ -275,18 +279,6 @@ class Account:
     def in_flight(self) -> int:
         """Reservations that have not ended, here and below."""
         return self._held.count
-
-    @property
-    def limited(self) -> bool:
-        """Whether tokens or cost have a ceiling, here or above."""
-        return any(
-            one.ceilings.tokens is not None or one.ceilings.cost is not None for one, _ in self._limits
-        )
-
-    @property
-    def limits_cost(self) -> bool:
-        """Whether cost has a ceiling, here or above: then nothing may be called whose price is not known."""
-        return any(one.ceilings.cost is not None for one, _ in self._limits)
 
     @property
     def remaining(self) -> Ceilings:

@@ -31,6 +31,8 @@ SAFETY: Final = 5
 USUAL_OUTPUT: Final = 8_192
 """Tokens that are reserved for an answer of which nobody says how long it may be."""
 
+_HTTP_REFUSED: Final = 400
+
 
 @dataclass(frozen=True, slots=True)
 class PaidCall:
@@ -84,26 +86,31 @@ class Opened:
             estimate: what is charged to the account where nothing was reported; None there: nothing was used.
 
         Returns:
-            What it cost for certain; None where that is not known: no price, or nothing reported.
+            What it cost for certain; None where that is not known: no price, or nothing reported. Nothing, where the
+            provider turned the call away before it did any work.
         """
         if self._reservation.ended:
             return self.cost
         reported = usage if usage is not None and usage.reported else None
         charged = _filled(reported, estimate)
-        price = self._meter.prices(self.call.what)
-        now = self._meter.clock.now()
-        costs = None if price is None else price.cost(charged if self.call.counted else None, now)
-        self._reservation.settle(
-            Spent(
-                (charged.total or 0) if charged else 0,
-                costs.known if costs else NOTHING,
-                1,
-                int(costs is None or not costs.complete),
-            )
-        )
+        if charged is None and failure is not None and _turned_away(failure):
+            self._reservation.settle(Spent(calls=1))
+            self.cost = Cost()
+        else:
+            self.cost = self._charge(reported, charged)
         self._permit.done(charged.total if charged else None, limits, failure)
-        self.cost = None if price is None or (reported is None and not price.free) else costs
         return self.cost
+
+    def _charge(self, reported: Usage | None, charged: Usage | None) -> Cost | None:
+        """Charge the account, and what is known of the cost for certain."""
+        meter, call = self._meter, self.call
+        price = meter.prices(call.what)
+        cost = None if price is None else price.cost(charged, meter.clock.now())
+        tokens = (charged.total or 0) if charged else 0
+        unpriced = int(cost is None or not cost.complete)
+        self._reservation.settle(Spent(tokens, cost.known if cost else NOTHING, 1, unpriced))
+        certain = reported is not None or (price is not None and not price.by_tokens)
+        return cost if certain else None
 
     def release(self) -> None:
         """The call was not made: nothing is charged."""
@@ -231,15 +238,25 @@ class Meter(Service, key="meter"):
             return Hold(0, each, 1, 0, each)
         prompt = call.prompt_tokens + call.prompt_tokens // SAFETY
         output = USUAL_OUTPUT if call.most_output is None else call.most_output
-        most = NOTHING if price is None else price.most(prompt, output)
-        least = NOTHING if price is None else price.least(call.prompt_tokens)
+        if price is None or not call.account.limits_cost:
+            return Hold(prompt + output, NOTHING, 1, call.prompt_tokens)
+        most, least = price.most(prompt, output), price.least(call.prompt_tokens)
         return Hold(prompt + output, most, 1, call.prompt_tokens, least)
+
+
+def _turned_away(failure: LlmFailure) -> bool:
+    """Whether a provider that reported nothing and said nothing refused the call, for which none charges."""
+    if (failure.status or 0) >= _HTTP_REFUSED:
+        return True
+    return isinstance(failure, Stop) and failure.code != "REFUSED"
 
 
 def _filled(reported: Usage | None, estimate: Usage | None) -> Usage | None:
     """What is charged: what was reported, and the estimate where nothing was."""
-    if reported is None or estimate is None:
-        return reported or estimate
+    if estimate is None or not estimate.reported:
+        return reported
+    if reported is None:
+        return estimate
     if reported.prompt is None:
         reported = structs.replace(reported, input=estimate.prompt)
     if reported.completion is None:

@@ -70,6 +70,11 @@ class Price:
     source: str = ""
     """Where it was read."""
 
+    @property
+    def by_tokens(self) -> bool:
+        """Whether what a call costs depends on what it used."""
+        return self.rates is not None and not self.free
+
     def rates_of(self, prompt: int, at: float | None = None) -> Rates | None:
         """The rates of a call with a prompt of so many tokens that ends at `at`; None: whenever they are highest."""
         if at is not None:
