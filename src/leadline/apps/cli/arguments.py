@@ -107,6 +107,14 @@ def _audit(parser: ArgumentParser) -> None:
     _composition(parser)
 
 
+def _usage(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="a run or a session; the beginning of an id does")
+    parser.add_argument(
+        "--own", action="store_true", help="without what it started, such as the roles of a run"
+    )
+    _as_json(parser)
+
+
 def _replay(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("id", metavar="ID", help="a run that ended; the beginning of an id does")
@@ -184,6 +192,7 @@ COMMANDS = (
     Command("verify", "Check a bundle offline: every byte, every quote, every deterministic check.", _verify),
     Command("show", "Print the transcript of a session, or the report of a run.", _show, over_store=True),
     Command("audit", "Prove from the log what was sent to a model: every request, digest by digest.", _audit),
+    Command("usage", "Tell what a run or a session used and what it cost.", _usage, over_store=True),
     Command(
         "replay",
         "Run it again from its recorded answers and sources, or with another model over the same sources.",

@@ -189,6 +189,12 @@ def _show(given: Given) -> Exit:
     return run_show(given.id, report=given.report, as_json=given.as_json)
 
 
+def _usage(given: Given) -> Exit:
+    from leadline.apps.cli.usage import run_usage
+
+    return run_usage(given)
+
+
 def _audit(given: Given) -> Exit:
     from leadline.apps.cli.audit import AuditCommand, run_audit
 
@@ -367,6 +373,7 @@ _WORK: Mapping[str, Callable[[Given], Exit]] = {
     "verify": _verify,
     "show": _show,
     "audit": _audit,
+    "usage": _usage,
     "replay": _replay,
     "export": _export,
     "sessions list": _sessions_list,

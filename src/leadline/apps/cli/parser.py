@@ -39,6 +39,7 @@ class Given(Namespace):
     checks: tuple[str, ...]
     id: str
     report: bool
+    own: bool
     file: Path
     file_to: Path | None
     ids: list[str]

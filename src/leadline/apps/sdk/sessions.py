@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -16,7 +17,7 @@ from leadline.core.session.codec import Header
 from leadline.core.session.errors import ForkRefused, SessionNotFound
 from leadline.core.session.events import Event, Titled
 from leadline.core.session.forks import fork_point
-from leadline.core.session.store import MAX_LABEL, SessionStore
+from leadline.core.session.store import MAX_LABEL, SessionEntry, SessionStore
 from leadline.kernel.errors import LeadlineError, did_you_mean
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     )
     from leadline.capabilities.session_index.seam import Hit, ListQuery, Page, SessionIndex, Summary
     from leadline.core.session.log import Session
+    from leadline.core.session.spending import Spending
     from leadline.kernel.context import Context
 
 
@@ -131,6 +133,26 @@ class Sessions:
             if index is None or not prefix:
                 raise
             return await index.resolve(prefix)
+
+    async def usage(self, session_id: str, *, children: bool = True) -> tuple[Spending, ...]:
+        """What a session or a run paid for, by purpose and model; also while somebody writes it.
+
+        Args:
+            session_id: the session.
+            children: with all that it started, and what those started; forks are bills of their own.
+
+        Raises:
+            as `summary`.
+        """
+        from leadline.core.session.spending import merged, session_spending
+
+        root = await self._store.entry(await self.resolve(session_id))
+        members = [root, *(below(root, await self._store.list()) if children else ())]
+        rows: list[Spending] = []
+        for one in members:
+            with suppress(SessionNotFound):  # removed in the meantime
+                rows += session_spending(await self._store.read(one.id))
+        return merged(rows)
 
     # changing
 
@@ -332,6 +354,18 @@ class Sessions:
 
 def _iso(moment: str | date | None) -> str | None:
     return moment.isoformat() if isinstance(moment, date) else moment
+
+
+def below(root: SessionEntry, entries: Iterable[SessionEntry]) -> tuple[SessionEntry, ...]:
+    """What was started for `root`, and for those; a fork is as deep as what it was forked from, and so not one."""
+    children: dict[str, list[SessionEntry]] = {}
+    for one in entries:
+        if one.parent is not None and one.status != "unreadable":
+            children.setdefault(one.parent, []).append(one)
+    found = [root]
+    for parent in found:
+        found += [one for one in children.pop(parent.id, ()) if one.depth > parent.depth]
+    return tuple(found[1:])
 
 
 def one_line(title: str) -> str:

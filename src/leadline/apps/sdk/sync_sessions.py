@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from leadline.capabilities.session_index.seam import Hit, Page, Summary
     from leadline.core.session.log import Session
+    from leadline.core.session.spending import Spending
 
 T = TypeVar("T")
 
@@ -58,6 +59,10 @@ class SyncSessions:
     def resolve(self, prefix: str) -> str:
         """As `Sessions.resolve`."""
         return self._call(lambda: self._sessions.resolve(prefix))
+
+    def usage(self, session_id: str, *, children: bool = True) -> tuple[Spending, ...]:
+        """As `Sessions.usage`."""
+        return self._call(lambda: self._sessions.usage(session_id, children=children))
 
     def fork(self, session_id: str, *, turn: int | None = None, title: str | None = None) -> str:
         """As `Sessions.fork`."""
