@@ -14,6 +14,7 @@ import pytest
 
 from leadline import Leadline
 from leadline.testing.provider_server.behaviours import Behaviour
+from leadline.testing.provider_server.counting import ServerPrice
 from leadline.testing.provider_server.server import ProviderServer, Received
 from tests.composition.conftest import FakeResearcher, corpus, home, researcher
 
@@ -26,11 +27,14 @@ Edit = Callable[[dict[str, Any]], None]
 
 @asynccontextmanager
 async def running(
-    answers: FakeResearcher | Callable[[Received], Behaviour], *patches: Path, strict: bool = True
+    answers: FakeResearcher | Callable[[Received], Behaviour],
+    *patches: Path,
+    strict: bool = True,
+    prices: ServerPrice | None = None,
 ) -> AsyncGenerator[tuple[Leadline, ProviderServer]]:
     """The shipped research profile with a provider on loopback that gives `answers`."""
     async with (
-        ProviderServer(answers, strict=strict) as server,
+        ProviderServer(answers, strict=strict, prices=prices) as server,
         Leadline(model="local/fake", base_url=server.base_url, patches=patches) as app,
     ):
         yield app, server

@@ -154,7 +154,7 @@ async def test_one_of_each_registration_is_gone_with_its_plugin_and_the_model_se
         assert fiber.state is State.ACTIVE
         assert len(before.difference(app.ctx.kernel.snapshot())) >= 8
         await app.agent("during")
-        assert server.requests[-1].tools == ("deep_research", "remark")
+        assert server.requests[-1].tools == ("deep_research", "recall", "remark")
         assert {*heard.told} == {"policy", "guard", "veto", "turn"}
         await fiber.dispose()
         assert before.difference(app.ctx.kernel.snapshot()) == []

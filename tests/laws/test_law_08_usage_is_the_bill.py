@@ -1,4 +1,4 @@
-"""Law 8, as far as there is a meter: what a run says it used is what the provider charges, failures included."""
+"""Law 8: what a run says it used is what the provider charges, in tokens and money, failures included."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from leadline.core.llm.usage import Usage
 from leadline.core.session.events import AssistantSaid, RequestEnded, RequestSent
 from leadline.core.session.store import SessionStore
 from leadline.testing.provider_server.behaviours import Behaviour
+from leadline.testing.provider_server.counting import ServerPrice
 from leadline.testing.provider_server.server import ProviderServer, Received
 from tests.composition.conftest import FakeResearcher, call, schema_of
 from tests.laws.conftest import QUESTION, running
@@ -20,6 +21,23 @@ pytestmark = pytest.mark.anyio
 
 Responder = Callable[[Received], Behaviour]
 ONCE = Behaviour("rate_limit", retry_after="0")
+
+
+PRICES = "- id: meter\n  merge:\n    prices:\n      - {model: local/*, %s}\n"
+
+
+@pytest.fixture
+def priced(tmp_path: Path) -> Path:
+    patch = tmp_path / "priced.yml"
+    patch.write_text(PRICES % "input: 0.27, output: 1.1")
+    return patch
+
+
+@pytest.fixture
+def unpriced(tmp_path: Path) -> Path:
+    patch = tmp_path / "unpriced.yml"
+    patch.write_text(PRICES % "unknown: true")
+    return patch
 
 
 def billed(server: ProviderServer) -> tuple[int, int]:
@@ -64,10 +82,11 @@ def between(answers: Responder, *faults: Behaviour) -> Responder:
     ids=["none", "rate limits", "empty and cut", "cut in a call", "refused", "stops"],
 )
 async def test_a_run_has_used_what_the_provider_charges_for(
-    home: Path, corpus: Path, researcher: FakeResearcher, faults: tuple[Behaviour, ...]
+    home: Path, corpus: Path, researcher: FakeResearcher, priced: Path, faults: tuple[Behaviour, ...]
 ) -> None:
     researcher.units = 2
-    async with running(between(researcher, *faults)) as (app, server):
+    price = ServerPrice(input=0.27, output=1.1)
+    async with running(between(researcher, *faults), priced, prices=price) as (app, server):
         result = await app.research(QUESTION, corpus=[corpus], breadth="balanced")
         calls, tokens = await metered(app)
         tokens_in, tokens_out = billed(server)
@@ -75,6 +94,8 @@ async def test_a_run_has_used_what_the_provider_charges_for(
     assert (calls, tokens.prompt, tokens.completion) == (len(server.requests), tokens_in, tokens_out)
     assert result.usage.calls == len(server.requests)
     assert (result.usage.tokens.prompt, result.usage.tokens.completion) == (tokens_in, tokens_out)
+    assert server.cost
+    assert result.usage.cost == pytest.approx(server.cost / 1e12, rel=1e-12)
 
 
 async def test_an_agent_with_a_run_and_its_roles_adds_up_to_the_bill(
@@ -97,14 +118,14 @@ async def test_an_agent_with_a_run_and_its_roles_adds_up_to_the_bill(
 
 
 async def test_what_is_not_reported_is_unknown_and_not_zero(
-    home: Path, corpus: Path, researcher: FakeResearcher
+    home: Path, corpus: Path, researcher: FakeResearcher, unpriced: Path
 ) -> None:
     def silent(request: Received) -> Behaviour:
         from msgspec.structs import replace
 
         return replace(researcher(request), usage={})
 
-    async with running(silent) as (app, _):
+    async with running(silent, unpriced) as (app, _):
         result = await app.research(QUESTION, corpus=[corpus])
     assert result.usage.calls == 6
     assert result.usage.tokens == Usage()
