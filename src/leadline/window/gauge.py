@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from leadline.core.llm.messages import HUMAN, AssistantMessage, Message, ToolMessage
-from leadline.core.llm.tokens import header_tokens, message_tokens, text_tokens
+from leadline.core.llm.tokens import header_tokens, message_tokens, ratio_of, text_tokens
 from leadline.core.session.events import AssistantSaid, RequestHeader, RequestSent
 from leadline.window.events import Filling
 
@@ -118,6 +118,6 @@ def reported_ratio(session: Session, model: str) -> float:
             sent = session.event(line)
             reported = usage.usage.prompt if usage.usage is not None else None
             if isinstance(sent, RequestSent) and sent.model == model and sent.tokens and reported:
-                return min(max(reported / sent.tokens, 0.25), 4.0)
+                return ratio_of(sent.tokens, reported)
             usage = None
     return 1.0

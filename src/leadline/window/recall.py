@@ -15,7 +15,7 @@ from leadline.core.session.blobs import Blobs
 from leadline.core.session.errors import BlobError
 from leadline.core.session.events import Spilled
 from leadline.core.session.log import Session
-from leadline.core.tools.budget import Room, longest
+from leadline.core.tools.budget import Room, fitting
 from leadline.core.tools.fence import derived_token, fence, fence_lines
 from leadline.core.tools.graphemes import cut_before
 from leadline.core.tools.invocation import ToolInvocation
@@ -27,10 +27,6 @@ from leadline.kernel.plugin import Plugin
 from leadline.window.finding import spans
 from leadline.window.memory import Ambiguous, Kept, Memory, role_of, words_of
 from leadline.window.spill import RECALL
-
-_FRAME_CHARS = 700
-_FRAME_TOKENS = 150
-"""Room that is kept free for what stands around a part: where it is from, and its fence."""
 
 _SNAP = 100
 """A part ends at a line or word end if there is one in its last so many characters."""
@@ -130,12 +126,7 @@ class _Recall:
             return _failed(
                 "PAST_THE_END", f"from={args.start} is past the end: it has {total} characters, 1 to {total}."
             )
-        most = min(args.length or total, max(self._room.chars - _FRAME_CHARS, 1), total - start)
-        if self._room.tokens is not None:
-            most = longest(
-                lambda size: text[start : start + size], most, max(self._room.tokens - _FRAME_TOKENS, 32)
-            )
-        end = _end(text, start, max(most, 1))
+        end = _end(text, start, fitting(self._room, text, start, args.length or total))
         while not self._room.holds(content := self._shown(kept, text, start, end, note)):
             if end - start <= 1:
                 break
