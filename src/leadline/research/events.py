@@ -293,6 +293,8 @@ class Started(Event, frozen=True, kw_only=True):
     """`provider/name` of the model; what wrote the report, where `models` names no other writer."""
     models: Mapping[str, str] = {}
     """Roles that another model does, each with its `provider/name`."""
+    windows: Mapping[str, int] = {}
+    """Tokens that the model of each role takes, where that is known: what a role is given follows from it."""
     checks_version: str = ""
     mode: Literal["direct", "delegated"] = "direct"
     call: str | None = None

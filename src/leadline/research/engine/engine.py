@@ -46,6 +46,7 @@ from leadline.research.engine.listing import store_listing
 from leadline.research.engine.run import ResearchRun, RunParts
 from leadline.research.engine.spent_before import SpentBefore, spent_before
 from leadline.research.engine.warmup import warm_up
+from leadline.research.engine.windows import check_question, result_tokens, windows_of
 from leadline.research.events import (
     NO_CEILINGS,
     USABLE_OUTCOMES,
@@ -93,6 +94,8 @@ class Execution:
     models: Mapping[str, str] | None = None
     """Roles that another model does, each with its `provider/name`; None: as configured, where the request names
     no model."""
+    windows: Mapping[str, int] | None = None
+    """Tokens that the model of each role takes; None: what its provider says now."""
 
 
 class ResearchEngine(Service, key="research"):
@@ -117,7 +120,7 @@ class ResearchEngine(Service, key="research"):
             RequestRefused: nothing to search, or a corpus without files.
             CorpusUnavailable: a path of the corpus cannot be read.
             UnknownProvider, NoDefaultModel, UnknownMethod: what was named is not there.
-            RequestRefused: there is a ceiling on cost and a model whose price nobody knows.
+            RequestRefused: the question leaves no room in the window of a model, or there is a ceiling on cost and a model whose price nobody knows.
             LeadlineError: the first role could not be started.
         """
         execution = execution or Execution()
@@ -127,6 +130,9 @@ class ResearchEngine(Service, key="research"):
         _, model = self._ctx.get(Models).resolve(given)
         models = self._routed(request, execution)
         check_prices(self._ctx.get(Meter), request.budget.cost, _asked(model, models))
+        if execution.windows is None:
+            execution = replace(execution, windows=windows_of(self._ctx.get(Models), model, models))
+        check_question(request, execution.windows or {})
         corpus = execution.corpus or await self._open(request.corpus, execution)
         async with AsyncExitStack() as unwind:
             unwind.callback(corpus.close)
@@ -280,6 +286,7 @@ class ResearchEngine(Service, key="research"):
                 method=method.name,
                 model=str(model),
                 models=models,
+                windows=execution.windows or {},
                 checks_version=CHECKS_VERSION,
                 mode="delegated" if execution.parent is not None else "direct",
                 call=execution.call.call_id if execution.call is not None else None,
@@ -305,10 +312,13 @@ class ResearchEngine(Service, key="research"):
         corpus = PinnedCorpus(corpus, lambda: record.ledger.sources, ctx.get(Blobs))
         shelf = SourceShelf(corpus, record, now, ctx.get(Blobs))
 
-        def source_tools(attempt: str) -> tuple[Tool, ...]:
-            return corpus_tools(corpus, lambda call: derived_token(secret, attempt, call.call_id))
-
         started = record.ledger.started
+        window = started.windows.get("researcher") if started else None
+        tokens = result_tokens(window, self._config.source_calls + self._config.recovery_reads)
+
+        def source_tools(attempt: str) -> tuple[Tool, ...]:
+            return corpus_tools(corpus, lambda call: derived_token(secret, attempt, call.call_id), tokens)
+
         routed = {role: ModelRef.parse(name) for role, name in started.models.items()} if started else {}
         spent = record.ledger.resumed[-1].spent_s if record.ledger.resumed else 0.0
         accounts = RunAccounts(

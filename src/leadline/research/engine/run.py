@@ -25,6 +25,7 @@ from leadline.research.ledger.ledger import Ledger
 from leadline.research.methods.seam import Method, MethodResult, RoleAnswer, RoleCall
 from leadline.research.report.result import ResearchResult
 from leadline.research.request import ResearchRequest
+from leadline.research.roles.prompts import Role
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +178,11 @@ class ResearchRun:
     @property
     def source_calls(self) -> int:
         return self._parts.source_calls
+
+    def window(self, role: Role) -> int | None:
+        """See `leadline.research.methods.seam.Run`; what it was when the run began."""
+        started = self.ledger.started
+        return None if started is None else started.windows.get(role)
 
     def append(self, event: Event) -> None:
         self._parts.record.append(event)

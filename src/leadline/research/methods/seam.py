@@ -107,6 +107,10 @@ class Run(Protocol):
         """Source calls that one unit may make."""
         ...
 
+    def window(self, role: Role) -> int | None:
+        """Tokens that the model of a role takes, prompt and answer together; None where that is not known."""
+        ...
+
     def append(self, event: Event) -> None:
         """Write a fact to the run's log; it is folded into `ledger` before this returns."""
         ...

@@ -234,6 +234,7 @@ async def replay_run(
         seed=None if what_if.differs else recorded.recording.id,
         of=recorded.recording.id if what_if.differs else None,
         models=recorded.started.models if what_if.model is None else {},
+        windows=recorded.started.windows if what_if.model is None else None,
     )
     run = await ctx.get(ResearchEngine).start(recorded.request(what_if), execution)
     if started is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from leadline.research.events import Block, ItemList, Leaf, Paragraph, Report, Section
 from leadline.research.ledger.ledger import Ledger, UnitState
 from leadline.research.report.draft import clean_report
@@ -20,7 +22,14 @@ def evidence_list(ledger: Ledger) -> Report:
     return clean_report(report, ledger)[0]
 
 
-def _section(ledger: Ledger, state: UnitState) -> Section:
+def listed_evidence(ledger: Ledger, ids: Collection[str]) -> Sequence[Section]:
+    """Sections that list only the evidence with these ids, as `evidence_list` does."""
+    units = dict.fromkeys(quote.unit for quote in ledger.quotes.values() if quote.id in ids)
+    sections = [_section(ledger, ledger.units[unit], ids) for unit in units if unit in ledger.units]
+    return clean_report(Report(title="", sections=tuple(sections), unresolved=()), ledger)[0].sections
+
+
+def _section(ledger: Ledger, state: UnitState, only: Collection[str] | None = None) -> Section:
     blocks: list[Block] = []
     if state.status != "completed":
         why = f": {state.error}" if state.error else ""
@@ -36,6 +45,7 @@ def _section(ledger: Ledger, state: UnitState) -> Section:
             items=tuple(
                 (Leaf(text=unmarked(quote.text) or quote.text, evidence=(quote.id,), label="finding"),)
                 for quote in ledger.evidence_of(state.unit.id)
+                if only is None or quote.id in only
             )
         )
     )

@@ -8,7 +8,13 @@ from typing import Literal
 from leadline.core.llm.adapter import ModelRole
 from leadline.core.tools.fence import fence
 from leadline.core.tools.spec import description_from
-from leadline.research.roles.purposes import PlanningData, SynthesisData, UnitData
+from leadline.research.roles.purposes import (
+    EvidenceItem,
+    PlanningData,
+    SynthesisData,
+    UnitData,
+    UnitReport,
+)
 
 Role = Literal["planner", "researcher", "writer"]
 
@@ -47,24 +53,14 @@ def unit_task(data: UnitData) -> str:
     )
 
 
-def synthesis_task(data: SynthesisData, token: str) -> str:
-    """The writer's first message; findings and quotes stand behind a fence made with `token`."""
-    units = "\n\n".join(
-        _paragraphs(
-            f"Unit {unit.id}: {unit.title} ({unit.status})",
-            _line("Findings", unit.findings),
-            _line("Unresolved", "; ".join(unit.unresolved)),
-            _line("Limitations", unit.limitations),
-        )
-        for unit in data.units
-    )
+def synthesis_task(data: SynthesisData, token: str, *, part: bool = False) -> str:
+    """The writer's first message; findings and quotes stand behind a fence made with `token`.
+
+    `part`: the data are those of one part of a report that is written part by part.
+    """
+    units = "\n\n".join(map(unit_entry, data.units))
     titles = {item.source.id: item.source.title for item in data.evidence}
-    evidence = "\n\n".join(
-        f"{item.id} ({item.polarity}) from “{item.source.title}”, {item.source.location}"
-        f"{f', page {item.page}' if item.page else ''}{f', {item.source.published}' if item.source.published else ''}\n"
-        f"Claim: {item.claim}\nQuote: {item.quote}"
-        for item in data.evidence
-    )
+    evidence = "\n\n".join(map(evidence_entry, data.evidence))
     versions = "; ".join(
         f"“{titles.get(pair.newer, pair.newer)}” is newer than “{titles.get(pair.older, pair.older)}” ({pair.reason})"
         for pair in data.versions
@@ -76,10 +72,49 @@ def synthesis_task(data: SynthesisData, token: str) -> str:
         f"Brief: {data.brief}",
         f"Form: {data.format}",
         f"Language: {data.language or 'that of the question'}",
+        _instructions("part.md") if part else None,
         fence(f"{units}\n\nEvidence:\n\n{evidence}", token, "findings and quotes"),
         _line("Versions", versions),
         _line("Known to be unresolved", "; ".join(data.unresolved)),
     )
+
+
+def opening_task(data: SynthesisData, sentences: str, token: str) -> str:
+    """The message to a writer that opens a report whose sections are written; `sentences` are theirs."""
+    return _paragraphs(
+        f"Question: {data.question}",
+        _line("Purpose", data.purpose),
+        _line("Context", data.context),
+        f"Brief: {data.brief}",
+        f"Form: {data.format}",
+        f"Language: {data.language or 'that of the question'}",
+        _instructions("opening.md"),
+        fence(sentences, token, "the sections of the report"),
+    )
+
+
+def unit_entry(unit: UnitReport) -> str:
+    """What the writer reads of a unit."""
+    return _paragraphs(
+        f"Unit {unit.id}: {unit.title} ({unit.status})",
+        _line("Findings", unit.findings),
+        _line("Unresolved", "; ".join(unit.unresolved)),
+        _line("Limitations", unit.limitations),
+    )
+
+
+def evidence_entry(item: EvidenceItem) -> str:
+    """What the writer reads of a piece of evidence."""
+    page = f", page {item.page}" if item.page else ""
+    published = f", {item.source.published}" if item.source.published else ""
+    return (
+        f"{item.id} ({item.polarity}) from “{item.source.title}”, {item.source.location}{page}{published}\n"
+        f"Claim: {item.claim}\nQuote: {item.quote}"
+    )
+
+
+def _instructions(name: str) -> str:
+    return description_from(__package__ or "", name)
 
 
 def _line(label: str, value: str | None) -> str | None:

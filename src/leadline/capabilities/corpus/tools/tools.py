@@ -9,6 +9,9 @@ from leadline.core.tools.fence import Delimiter
 from leadline.core.tools.spec import Tool
 
 
-def corpus_tools(corpus: Corpus, delimiter: Delimiter) -> tuple[Tool, ...]:
-    """`corpus_search` and `read` over `corpus`; what they return stands behind fences of `delimiter`."""
-    return search_tool(corpus, delimiter), read_tool(corpus, delimiter)
+def corpus_tools(corpus: Corpus, delimiter: Delimiter, tokens: int | None = None) -> tuple[Tool, ...]:
+    """`corpus_search` and `read` over `corpus`; what they return stands behind fences of `delimiter`.
+
+    `tokens`: what one result may have, for a model with a small window; None: as much as was asked for.
+    """
+    return search_tool(corpus, delimiter, tokens), read_tool(corpus, delimiter)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.core.llm.jsonvalue import JsonValue
+from leadline.core.llm.tokens import text_tokens
 from leadline.research.events import Report
 from leadline.research.ledger.leaves import leaves
 from leadline.research.ledger.ledger import Ledger
@@ -19,8 +20,10 @@ ERROR_ROUNDS = 4
 class WriterGate:
     """Judges the reports that one writer hands in, in turn."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, most_tokens: int | None = None) -> None:
+        """`most_tokens`: what the writer is told at once; None: everything."""
         self._ledger = ledger
+        self._most_tokens = most_tokens
         self._handed_in = 0
         self.last: JsonValue = None
         """The latest report that could be rendered, accepted or not."""
@@ -34,8 +37,21 @@ class WriterGate:
         if not report_errors(report, self._ledger):
             self.last = value
         if self._handed_in <= ADVICE_ROUNDS:
-            return check_report(report, self._ledger)
-        return report_errors(report, self._ledger) if self._handed_in <= ERROR_ROUNDS else ()
+            return self._first(check_report(report, self._ledger))
+        return self._first(report_errors(report, self._ledger)) if self._handed_in <= ERROR_ROUNDS else ()
+
+    def _first(self, problems: Sequence[str]) -> Sequence[str]:
+        """As many problems as the writer is told at once, at least one, and how many there are besides."""
+        left = self._most_tokens
+        if left is None:
+            return problems
+        told: list[str] = []
+        for problem in problems:
+            left -= text_tokens(problem)
+            if told and left < 0:
+                return [*told, f"and {len(problems) - len(told)} more of the same kinds"]
+            told.append(problem)
+        return told
 
     def accepted(self, value: JsonValue) -> tuple[Report | None, Sequence[str]]:
         """The report, fit to be rendered, and notes on what was taken out of it; None if nothing is left

@@ -11,7 +11,9 @@ import msgspec
 from leadline.research.events import Drafted, Noted, Planned, Report, Unit, UnitEnded, UnitStatus
 from leadline.research.ledger.ledger import Ledger
 from leadline.research.methods.adaptive.gate import WriterGate
+from leadline.research.methods.adaptive.parts import clipped, split
 from leadline.research.methods.adaptive.plan import CheckedPlan, check_plan, fallback_plan
+from leadline.research.methods.adaptive.writing import Written, write_in_parts
 from leadline.research.methods.seam import MethodResult, RoleAnswer, RoleCall, Run
 from leadline.research.report.evidence_list import evidence_list
 from leadline.research.roles.prompts import planning_task, synthesis_task, unit_task
@@ -31,6 +33,8 @@ from leadline.research.roles.purposes import (
 from leadline.research.roles.schemas import FINDING_SCHEMA, PLAN_SCHEMA, REPORT_SCHEMA, Finding, Plan
 
 UNIT_ATTEMPTS = 2
+_BRIEF_SHARE = 16
+"""So many times the brief fits a researcher's window, at least."""
 
 
 class Adaptive:
@@ -104,9 +108,10 @@ class Adaptive:
         known = run.ledger.units.get(unit.id)
         if known is not None and known.status != "running":
             return
+        window = run.window("researcher")
         data = UnitData(
             question=run.request.question,
-            brief=plan.brief,
+            brief=plan.brief if window is None else clipped(plan.brief, window // _BRIEF_SHARE),
             unit=unit,
             source_calls=run.source_calls,
             language=run.request.language,
@@ -128,6 +133,9 @@ class Adaptive:
 
     async def _write(self, run: Run, plan: CheckedPlan) -> MethodResult:
         data = synthesis_data(run, plan)
+        parts = split(data, run.window("writer"))
+        if len(parts.parts) != 1 or parts.left_out:
+            return self._published(run, plan, await write_in_parts(run, data, parts))
         gate = WriterGate(run.ledger)
         answer = await run.ask(
             RoleCall(
@@ -144,10 +152,17 @@ class Adaptive:
         report, told = gate.accepted(value) if value is not None else (None, ())
         if report is None:
             why = answer.error or "; ".join(told) or "the writer returned no report"
-            note = f"The report was not written: {why}. The evidence is listed instead."
+            answer = RoleAnswer(status="failed", error=why)
+        return self._published(run, plan, Written(report, list(told), answer))
+
+    def _published(self, run: Run, plan: CheckedPlan, written: Written) -> MethodResult:
+        """The end of a run whose writer wrote that, or nothing that can be shown."""
+        answer = written.answer
+        if written.report is None:
+            note = f"The report was not written: {answer.error}. The evidence is listed instead."
             _publish(run, evidence_list(run.ledger), (note,), of_end=True)
-            return MethodResult(status="partial", error=why)
-        _publish(run, report, told)
+            return MethodResult(status="partial", error=answer.error)
+        _publish(run, written.report, written.notes)
         return MethodResult(
             status=_status(run.ledger, plan, answer), error=_shortfalls(run.ledger, plan, answer)
         )
