@@ -51,6 +51,10 @@ class ToolBench:
             before_side_effect=self._sync,
             on_nested_call=lambda parent, call: self.lines.append(f"nested call {call.id}"),
             on_nested_result=self._on_nested_result,
+            on_asked=lambda request: self.lines.append(f"asked {request.call_id}"),
+            on_decided=lambda request, decision: self.lines.append(
+                f"decided {request.call_id} {decision.outcome}"
+            ),
         )
 
     async def _sync(self) -> None:

@@ -16,6 +16,7 @@ from leadline.apps.sdk.app import Leadline
 from leadline.core.llm.adapter import Models
 from leadline.core.loop.audit import Finding, InFlight, SessionAudit, audit
 from leadline.core.loop.side_effects import Became, SideEffect
+from leadline.core.session.approvals import AskedCall
 from leadline.core.session.invariants import Invariants
 from leadline.core.session.log import Session
 from leadline.core.session.store import SessionStore
@@ -113,6 +114,7 @@ def _told(found: SessionAudit) -> list[str]:
     lines += _some("problem", found.problems)
     lines += _some("not provable", found.not_provable)
     lines += _some("side effect", [_side_effect(one) for one in found.side_effects])
+    lines += _some("approval", [_approval(one) for one in found.approvals])
     lines += _some("in flight", [_in_flight(one) for one in found.in_flight])
     return lines
 
@@ -133,6 +135,13 @@ def _side_effect(one: SideEffect) -> str:
     result = "" if one.result_seq is None else f", result in event {one.result_seq}"
     effects = ", ".join(one.effects)
     return f"event {one.seq}: {one.tool} ({effects}){whose}: {_BECAME[one.became]}{code}{result}"
+
+
+def _approval(one: AskedCall) -> str:
+    """A question about a call, and its answer."""
+    said = f": {visible(one.answer)}" if one.answer else ""
+    answer = "no answer" if one.outcome is None else f"{one.outcome}{said}, in event {one.answer_seq}"
+    return f"event {one.seq}: {one.tool or one.call_id} ({visible(one.reason)}): {answer}"
 
 
 def _in_flight(one: InFlight) -> str:

@@ -13,6 +13,8 @@ from leadline.core.llm.messages import ImageRef, Text, ToolCall
 from leadline.core.session.codec import Logged
 from leadline.core.session.errors import EventUndecodable
 from leadline.core.session.events import (
+    ApprovalAsked,
+    ApprovalDecided,
     AssistantSaid,
     LlmRetry,
     RequestSent,
@@ -87,17 +89,27 @@ def _block(session: Session, logged: Logged) -> Iterator[str]:
         case ToolAnswered():
             mark = "✗" if event.message.is_error else "←"
             yield f"{mark} {event.message.name}: {_visible(event.message.content, _SHORT)}"
-        case LlmRetry():
-            yield f"  retry in {event.delay_s:.1f} s after: {event.failure.message}"
         case Titled():
             by = {"user": "a person", "model": "a model"}.get(event.source, "its first words")
             yield f"  title by {by}: {_visible(event.title, _SHORT)}"
-        case RequestSent():
-            yield f"  asks {event.model} ({event.purpose})"
+        case RequestSent() | LlmRetry() | ApprovalAsked() | ApprovalDecided():
+            yield f"  {_visible(_aside(event), _SHORT)}"
         case None:
             yield f"  {logged.type} {_data(logged)}"
         case _:
             pass
+
+
+def _aside(event: RequestSent | LlmRetry | ApprovalAsked | ApprovalDecided) -> str:
+    match event:
+        case RequestSent():
+            return f"asks {event.model} ({event.purpose})"
+        case LlmRetry():
+            return f"retry in {event.delay_s:.1f} s after: {event.failure.message}"
+        case ApprovalAsked():
+            return f"waits for a yes: {event.reason}"
+        case ApprovalDecided():
+            return f"{event.outcome}: {event.reason}" if event.reason else event.outcome
 
 
 def _said(who: str, texts: Iterator[str] | list[str]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from leadline.core.loop.parts import Part
 from leadline.core.loop.proof import Differs, NotProvable, Proof
 from leadline.core.loop.side_effects import SideEffect, side_effects
+from leadline.core.session.approvals import AskedCall, asked_calls
 from leadline.core.session.derive import Derived
 from leadline.core.session.errors import EventUndecodable
 from leadline.core.session.events import AssistantSaid, RequestEnded, RequestSent
@@ -74,6 +75,8 @@ class SessionAudit:
     """Requests that cannot be made again here; nothing is said about them."""
     side_effects: tuple[SideEffect, ...] = ()
     """Every call that may have done more to the world than read, with what became of it."""
+    approvals: tuple[AskedCall, ...] = ()
+    """Every call that somebody was asked about, with what was decided; a call that was asked about again is there again."""
     in_flight: tuple[InFlight, ...] = ()
     """Requests that were sent and never answered; they may have been billed."""
 
@@ -151,6 +154,7 @@ class _Audit:
             problems=tuple(self._problems),
             not_provable=tuple(self._not_provable),
             side_effects=done,
+            approvals=asked_calls(session.logged),
             in_flight=tuple(_in_flight(session)),
         )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from leadline.core.llm.messages import ToolCall, ToolMessage
 from leadline.core.session.derive import OUTCOME_UNKNOWN
-from leadline.core.session.events import ToolAnswered, ToolCalled
+from leadline.core.session.events import ApprovalAsked, ApprovalDecided, ToolAnswered, ToolCalled
 from leadline.core.tools.earlier import NOTHING_EARLIER, Earlier
 from leadline.core.tools.flight import CallLog
 from leadline.core.tools.outcome import Code
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from leadline.core.agent.agent import Agent
     from leadline.core.loop.driver import Loop
     from leadline.core.loop.record import Record
+    from leadline.core.tools.approval import ApprovalDecision, ApprovalRequest
     from leadline.core.tools.invocation import ToolInvocation
     from leadline.core.tools.outcome import ToolOutcome
 
@@ -37,6 +38,8 @@ class StepCalls:
             before_side_effect=record.session.sync,
             on_nested_call=self._nested_called,
             on_nested_result=self._nested_answered,
+            on_asked=self._asked,
+            on_decided=self._decided,
         )
 
     def log(self, earlier: Earlier = NOTHING_EARLIER) -> CallLog:
@@ -55,6 +58,28 @@ class StepCalls:
                 arguments=call.arguments,
                 side_effects=self._effects(call.name),
                 root_call_id=root,
+            )
+        )
+
+    def _asked(self, request: ApprovalRequest) -> None:
+        self._record.write(
+            ApprovalAsked(
+                turn=self._record.turn,
+                step=self._record.step,
+                call_id=request.call_id,
+                reason=request.reason,
+                digest=request.digest,
+            )
+        )
+
+    def _decided(self, request: ApprovalRequest, decision: ApprovalDecision) -> None:
+        self._record.write(
+            ApprovalDecided(
+                turn=self._record.turn,
+                step=self._record.step,
+                call_id=request.call_id,
+                outcome=decision.outcome,
+                reason=decision.reason,
             )
         )
 

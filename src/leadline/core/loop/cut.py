@@ -9,9 +9,12 @@ import msgspec
 from msgspec import structs
 
 from leadline.core.agent.inbox import Queue
+from leadline.core.session.approvals import Questions
 from leadline.core.session.derive import NOT_STARTED, OUTCOME_UNKNOWN
 from leadline.core.session.errors import EventUndecodable
 from leadline.core.session.events import (
+    ApprovalAsked,
+    ApprovalDecided,
     AssistantSaid,
     Event,
     InboxSpliced,
@@ -29,6 +32,7 @@ from leadline.core.session.events import (
 )
 from leadline.core.spend.account import NOTHING_SPENT, Spent
 from leadline.core.spend.money import Money
+from leadline.core.tools.approval import ApprovalDecision, EarlierQuestion
 from leadline.core.tools.earlier import Earlier, EarlierCall
 from leadline.core.tools.outcome import Code, ToolOutcome
 from leadline.core.tools.spec import READS, SideEffect
@@ -74,6 +78,8 @@ class CutStep:
     told: list[MessageSource] = field(default_factory=list["MessageSource"])
     """Sources of what was queued after the answer."""
     calls: dict[str, ToolCalled] = field(default_factory=dict[str, ToolCalled])
+    questions: Questions = field(default_factory=Questions)
+    """Which of its calls were put before somebody."""
     answers: dict[str, ToolAnswered] = field(default_factory=dict[str, ToolAnswered])
     void: TurnResumed | None = None
     """What of a turn that was broken off counts no more, with `turn` and `step` still to be filled in."""
@@ -98,6 +104,7 @@ class CutStep:
             self.answers.pop(call_id, None)
         for call_id in resumed.unbegun:
             self.calls.pop(call_id, None)
+        self.questions.forget(resumed.unbegun)
         self.ended, self.retry, self.failures, self.waited = None, None, 0, 0.0
 
     def _undone(self, answered: ToolAnswered) -> bool:
@@ -132,6 +139,17 @@ class CutStep:
             called.arguments,
             frozenset(called.side_effects),
             None if answered is None else _outcome(answered),
+            self._question(called.call_id),
+            self.questions.begun(called.call_id),
+        )
+
+    def _question(self, call_id: str) -> EarlierQuestion | None:
+        question = self.questions.about(call_id)
+        if question is None:
+            return None
+        asked, decided = question.asked, question.decided
+        return EarlierQuestion(
+            asked.digest, asked.reason, decided and ApprovalDecision(decided.outcome, decided.reason)
         )
 
 
@@ -237,6 +255,8 @@ class _Fold:
                 LlmRetry: self._retry,
                 AssistantSaid: self._said,
                 ToolCalled: self._called,
+                ApprovalAsked: self._questioned,
+                ApprovalDecided: self._questioned,
                 ToolAnswered: self._answered,
             },
         )
@@ -265,6 +285,7 @@ class _Fold:
             if step.said is not None and step.said.message.id in event.void:
                 self.cut.spoken.pop()
             step.forget(event)
+        self.cut.step.questions.add(event)
 
     def _step(self, event: StepStart) -> None:
         self.cut.step = CutStep(event.step)
@@ -306,6 +327,10 @@ class _Fold:
 
     def _called(self, event: ToolCalled) -> None:
         self.cut.step.calls[event.call_id] = event
+        self.cut.step.questions.add(event)
+
+    def _questioned(self, event: ApprovalAsked | ApprovalDecided) -> None:
+        self.cut.step.questions.add(event)
 
     def _answered(self, event: ToolAnswered) -> None:
         self.cut.step.answers[event.message.call_id] = event

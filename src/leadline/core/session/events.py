@@ -10,8 +10,8 @@ when it is written and when it is read. Rules for every event class:
   can show the log but not continue it; any other unknown event is skipped and kept.
 
 The order inside a turn is: turn/start, then for each step step/start, user/message..., request/header
-(when changed), request/sent, assistant/chunk..., assistant/message, then for each call tool/call and
-tool/result, step/end; last turn/end. Where a process died, turn/resumed stands between what it wrote and
+(when changed), request/sent, assistant/chunk..., assistant/message, then for each call tool/call,
+approval/asked and approval/decided (where somebody is asked) and tool/result, step/end; last turn/end. Where a process died, turn/resumed stands between what it wrote and
 what the next one did in the same turn.
 """
 
@@ -349,6 +349,37 @@ class ToolCalled(Event, frozen=True, kw_only=True):
     """The model's call on whose behalf this one is made; None when it is the model's own."""
 
 
+ApprovalOutcome: TypeAlias = Literal["allowed-once", "denied", "expired", "cancelled", "no-approver"]
+"""What becomes of a question whether a call may run. Only the first lets it."""
+
+
+class ApprovalAsked(Event, frozen=True, kw_only=True):
+    """A call waits for somebody's yes; its body has not begun. Survives a power cut before anybody is asked."""
+
+    TYPE: ClassVar[str] = "approval/asked"
+
+    turn: int | None = None
+    step: int | None = None
+    call_id: str
+    reason: str
+    """Why a policy wants it to be asked."""
+    digest: str
+    """sha256 in hex of the tool's name, a NUL and its arguments as they will be executed: what is decided about."""
+
+
+class ApprovalDecided(Event, frozen=True, kw_only=True):
+    """What became of the latest question about a call, before its body may begin."""
+
+    TYPE: ClassVar[str] = "approval/decided"
+
+    turn: int | None = None
+    step: int | None = None
+    call_id: str
+    outcome: ApprovalOutcome
+    reason: str = ""
+    """What whoever decided said to it."""
+
+
 class Spilled(msgspec.Struct, frozen=True, kw_only=True):
     """Where the whole of a result is, of which the model was shown beginning and end."""
 
@@ -515,6 +546,8 @@ CORE_EVENTS: tuple[type[Event], ...] = (
     AssistantChunk,
     AssistantSaid,
     ToolCalled,
+    ApprovalAsked,
+    ApprovalDecided,
     ToolAnswered,
     Charged,
     WindowChanged,

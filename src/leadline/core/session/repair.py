@@ -5,7 +5,16 @@ Only a session that is opened for writing is repaired, once; a session that is l
 
 from __future__ import annotations
 
-from leadline.core.session.derive import NOT_STARTED, OUTCOME_UNKNOWN, Derived, OpenCall
+from msgspec import structs
+
+from leadline.core.session.approvals import Questions, questions
+from leadline.core.session.derive import (
+    NOT_STARTED,
+    NOT_STARTED_TEXT,
+    OUTCOME_UNKNOWN,
+    Derived,
+    OpenCall,
+)
 from leadline.core.session.events import Event, StepEnd, ToolAnswered, TurnEnd
 from leadline.core.session.log import Session
 
@@ -13,7 +22,8 @@ from leadline.core.session.log import Session
 def repairs(session: Session) -> list[Event]:
     """The events that close what was left open, in the order in which they are to be appended."""
     place = session.place
-    events: list[Event] = [_answer(call) for call in Derived(session.logged).open_calls]
+    open_calls, asked = Derived(session.logged).open_calls, questions(session.logged)
+    events: list[Event] = [_answer(call, asked) for call in open_calls]
     if place.step_open:
         events.append(StepEnd(turn=place.turn, step=place.step))
     if place.turn_open:
@@ -21,13 +31,15 @@ def repairs(session: Session) -> list[Event]:
     return events
 
 
-def _answer(call: OpenCall) -> ToolAnswered:
+def _answer(call: OpenCall, asked: Questions) -> ToolAnswered:
+    begun = call.called is not None and asked.begun(call.call.id)
+    message = call.settled() if begun else structs.replace(call.settled(), content=NOT_STARTED_TEXT)
     return ToolAnswered(
         turn=call.said.turn,
         step=call.said.step,
-        message=call.settled(),
-        error_code=OUTCOME_UNKNOWN if call.called else NOT_STARTED,
-        started=call.called is not None,
+        message=message,
+        error_code=OUTCOME_UNKNOWN if begun else NOT_STARTED,
+        started=begun,
         synthesised=True,
-        side_effects=call.called.side_effects if call.called else (),
+        side_effects=call.called.side_effects if begun and call.called else (),
     )

@@ -7,6 +7,8 @@ import msgspec
 from leadline.core.config import ConfigParser
 from leadline.core.session.codec import Header
 from leadline.core.session.events import (
+    ApprovalAsked,
+    ApprovalDecided,
     AssistantChunk,
     AssistantSaid,
     Event,
@@ -38,6 +40,8 @@ _INSIDE = (
     AssistantChunk,
     AssistantSaid,
     ToolCalled,
+    ApprovalAsked,
+    ApprovalDecided,
     ToolAnswered,
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Sequence
-from typing import cast
+from typing import cast, get_args
 
 from leadline.core.tools.approval import ApprovalDecision, ApprovalOutcome, ApprovalRequest, Approvals
 from leadline.core.tools.arguments import Arguments, BadArguments
@@ -12,6 +12,7 @@ from leadline.core.tools.flight import Flight
 from leadline.core.tools.outcome import Code, failed
 from leadline.core.tools.policy import Allow, Ask, Deny, PreExecute
 from leadline.core.tools.registry import ToolRegistry
+from leadline.core.tools.sanitise import sanitise
 from leadline.core.tools.shape import Violations
 from leadline.core.tools.spec import Tool, ToolOutput
 
@@ -19,6 +20,7 @@ MAX_NESTING = 8
 """How deeply tools may call tools."""
 
 _SHOWN_NAMES = 30
+_OUTCOMES: frozenset[str] = frozenset(get_args(ApprovalOutcome))
 
 _UNANSWERED: dict[ApprovalOutcome, str] = {
     "expired": "nobody answered the request for approval in time; it may be asked for again",
@@ -61,7 +63,7 @@ def fitted(flight: Flight, parsed: Arguments | BadArguments) -> ToolOutput | Non
 
 async def judged(flight: Flight, tool: Tool, registry: ToolRegistry) -> ToolOutput | None:
     """Why policies, approval or guards forbid the call; None where it may run."""
-    decision = await _policies(flight, tool)
+    decision = _denied_before(flight) or await _policies(flight, tool)
     if isinstance(decision, Ask):
         decision = await _approval(flight, tool, decision.reason)
     if isinstance(decision, Allow):
@@ -110,23 +112,60 @@ async def _approval(flight: Flight, tool: Tool, reason: str) -> Allow | Deny:
     approvals = call.ctx.find(Approvals)
     if approvals is None:
         return Deny(f"{_UNANSWERED['no-approver']} ({reason})")
-    request = ApprovalRequest(
+    request = _request(flight, tool, reason)
+    decision = flight.past.decided(request) if flight.past is not None else None
+    return _answer(decision or await _asked(approvals, request, flight), request.reason)
+
+
+def _request(flight: Flight, tool: Tool, reason: str) -> ApprovalRequest:
+    call = flight.call
+    return ApprovalRequest(
         call_id=call.call_id,
         root_call_id=call.root_call_id,
         tool=tool.name,
         arguments=flight.arguments.text,
         side_effects=tool.side_effects,
-        reason=reason,
+        reason=sanitise(reason),
         agent_id=call.agent_id,
         session_id=call.session.id if call.session else None,
     )
+
+
+async def _asked(approvals: Approvals, request: ApprovalRequest, flight: Flight) -> ApprovalDecision:
+    """What whoever is asked decides, with the question and the answer in the log.
+
+    Raises:
+        Exception: they could not be logged.
+    """
+    flight.log.on_asked(request)
+    await flight.log.before_side_effect()
     try:
-        decision = cast("object", await approvals.decide(request))
+        decision = _well_formed(await approvals.decide(request))
     except Exception as error:  # noqa: BLE001 - no answer is a no; the kernel's report tells who failed
-        call.ctx.report(error, f"approval of tool {tool.name}; the call was denied")
-        return Deny(f"asking for approval failed: {described(error)} ({reason})")
-    if not isinstance(decision, ApprovalDecision):
-        return Deny(f"the approver gave {decision!r}, which is no decision ({reason})")
+        flight.call.ctx.report(error, f"approval of tool {request.tool}; the call was denied")
+        decision = ApprovalDecision("denied", sanitise(f"asking for approval failed: {described(error)}"))
+    flight.log.on_decided(request, decision)
+    return decision
+
+
+def _well_formed(given: object) -> ApprovalDecision:
+    """The decision as a log can keep it; what is none is a no."""
+    if isinstance(given, ApprovalDecision) and given.outcome in _OUTCOMES:
+        return ApprovalDecision(given.outcome, sanitise(str(given.reason)))
+    return ApprovalDecision("denied", sanitise(f"the approver gave {given!r}, which is no decision"))
+
+
+def _denied_before(flight: Flight) -> Deny | None:
+    """The answer that an earlier process got and had no time to act on, where it is a no: that holds."""
+    asked = flight.past.question if flight.past is not None else None
+    if asked is None or asked.decision is None:
+        return None
+    answer = _answer(asked.decision, asked.reason)
+    return answer if isinstance(answer, Deny) else None
+
+
+def _answer(decision: ApprovalDecision, reason: str) -> Allow | Deny:
+    """`decision` about a question that was asked for `reason`, as a policy's answer."""
     if decision.outcome == "allowed-once":
         return Allow()
     why = decision.reason or _UNANSWERED.get(decision.outcome, "approval was refused")

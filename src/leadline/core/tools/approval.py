@@ -7,13 +7,10 @@ import unicodedata
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
 
+from leadline.core.session.events import ApprovalOutcome
 from leadline.core.tools.spec import SideEffect
 from leadline.kernel.services import Service
-
-ApprovalOutcome: TypeAlias = Literal["allowed-once", "denied", "expired", "cancelled", "no-approver"]
-"""Only the first lets the call run."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +47,25 @@ class ApprovalDecision:
     reason: str = ""
 
 
+@dataclass(frozen=True)
+class EarlierQuestion:
+    """What an earlier process asked about a call, as the log has it."""
+
+    digest: str
+    """`ApprovalRequest.digest` of what was to be executed."""
+    reason: str
+    decision: ApprovalDecision | None = None
+    """None where it died before anybody had answered."""
+
+
 class Approvals(Service, key="approvals"):
     """Decides calls that a policy asks about. Without a provider every such call is denied."""
 
     @abstractmethod
     async def decide(self, request: ApprovalRequest) -> ApprovalDecision:
         """The decision for this one call; an answer holds once.
+
+        A call that waited when its process died is put before whoever decides again, with the same ids.
 
         Raises:
             Exception: whatever; the call is denied then, and the error reported.

@@ -10,6 +10,7 @@ from leadline.core.tools.outcome import ToolOutcome
 from leadline.core.tools.spec import READS
 
 if TYPE_CHECKING:
+    from leadline.core.tools.approval import ApprovalDecision, ApprovalRequest, EarlierQuestion
     from leadline.core.tools.invocation import ToolInvocation
     from leadline.core.tools.spec import Tool
 
@@ -28,9 +29,22 @@ class EarlierCall:
     outcome: ToolOutcome | None = None
     """What it came to; None where the process died before that was logged."""
 
+    question: EarlierQuestion | None = None
+    """The latest that was asked about it; None where nobody was asked."""
+
+    begun: bool = True
+    """Whether its body may have begun; not where it was waiting for a yes, or was denied."""
+
+    def decided(self, request: ApprovalRequest) -> ApprovalDecision | None:
+        """What was decided about the very same question; None where nothing was."""
+        asked = self.question
+        same = asked is not None and (asked.digest, asked.reason) == (request.digest, request.reason)
+        return asked.decision if asked is not None and same else None
+
     def repeatable(self, tool: Tool | None) -> bool:
-        """Whether doing it again does no harm: `tool` says so, or it read at most, then and by what is declared now."""
-        if tool is not None and tool.idempotent:
+        """Whether doing it now does no harm: it never began, or `tool` says so, or it read at most, then and by what
+        is declared now."""
+        if not self.begun or (tool is not None and tool.idempotent):
             return True
         return self.side_effects <= READS and (tool is None or not tool.changes_the_world)
 

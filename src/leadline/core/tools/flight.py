@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from leadline.core.llm.messages import ToolCall
 from leadline.core.session.derive import OUTCOME_UNKNOWN, OUTCOME_UNKNOWN_TEXT
+from leadline.core.tools.approval import ApprovalDecision, ApprovalRequest
 from leadline.core.tools.arguments import NO_ARGUMENTS, Arguments
 from leadline.core.tools.earlier import NOTHING_EARLIER, Earlier, EarlierCall
 from leadline.core.tools.invocation import ToolInvocation
@@ -28,6 +29,8 @@ OnCall: TypeAlias = Callable[[ToolCall], None]
 OnResult: TypeAlias = Callable[[ToolCall, ToolOutcome], None]
 OnNestedCall: TypeAlias = Callable[[ToolInvocation, ToolCall], None]
 OnNestedResult: TypeAlias = Callable[[ToolInvocation, ToolOutcome], None]
+OnAsked: TypeAlias = Callable[[ApprovalRequest], None]
+OnDecided: TypeAlias = Callable[[ApprovalRequest, ApprovalDecision], None]
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ class CallLog:
     """A model's call has its result; in the model's order, exactly once for each `on_call`."""
 
     before_side_effect: Callable[[], Awaitable[None]] = _no_sync
-    """What was logged must now survive a power cut: the next body has side effects other than reads."""
+    """What was logged must now survive a power cut: the next body has side effects other than reads, or somebody is
+    about to be asked."""
 
     on_nested_call: OnNestedCall = _ignore
     """A body, that of the first argument, calls another tool. No message of the model answers it."""
@@ -51,6 +55,12 @@ class CallLog:
 
     earlier: Earlier = NOTHING_EARLIER
     """What is written down already; a call that is in it is not given to `on_call` or `on_nested_call` again."""
+
+    on_asked: OnAsked = _ignore
+    """A call, nested or not, is about to be put before somebody."""
+
+    on_decided: OnDecided = _ignore
+    """What became of that; before the body may begin."""
 
 
 SILENT = CallLog()
@@ -64,6 +74,9 @@ class Flight:
     log: CallLog
     entry: Registered | None = None
     arguments: Arguments = NO_ARGUMENTS
+
+    past: EarlierCall | None = None
+    """What an earlier process did of it."""
 
     refusal: ToolOutput | None = None
     """Why the body may not run."""
@@ -99,7 +112,8 @@ class Flight:
         """Start from what an earlier process did: a call whose repetition might do harm is not run."""
         if past is None:
             return
-        self.started = True
+        self.past = past
+        self.started = past.begun
         if not past.repeatable(self.tool):
             self.refusal = failed(OUTCOME_UNKNOWN, OUTCOME_UNKNOWN_TEXT)
             self.unreviewed = True

@@ -9,6 +9,8 @@ import msgspec
 from leadline.core.llm.messages import ToolCall
 from leadline.core.session.codec import Header
 from leadline.core.session.events import (
+    ApprovalAsked,
+    ApprovalDecided,
     AssistantSaid,
     Event,
     SeedEnded,
@@ -31,6 +33,8 @@ class Calls(msgspec.Struct, frozen=True):
     called: Mapping[str, str] = {}
     """Name of the tool by call, nested ones included."""
     answered: frozenset[str] = frozenset()
+    asked_about: frozenset[str] = frozenset()
+    """Those that wait for somebody's yes, or got a no."""
     last_called: int = -1
     """Place in the answer of the call that was written down last, since the step was taken up."""
     last_answered: int = -1
@@ -55,6 +59,7 @@ def _after(calls: Calls, event: Event) -> Calls:
                 calls.asked,
                 {one: name for one, name in calls.called.items() if one not in event.unbegun},
                 calls.answered - set(event.calls),
+                calls.asked_about - set(event.unbegun),
             )
         case ToolCalled():
             at = calls.place(event.call_id) if event.root_call_id is None else None
@@ -63,6 +68,10 @@ def _after(calls: Calls, event: Event) -> Calls:
                 called={**calls.called, event.call_id: event.name},
                 last_called=calls.last_called if at is None else at,
             )
+        case ApprovalAsked():
+            return msgspec.structs.replace(calls, asked_about=calls.asked_about | {event.call_id})
+        case ApprovalDecided() if event.outcome == "allowed-once":
+            return msgspec.structs.replace(calls, asked_about=calls.asked_about - {event.call_id})
         case ToolAnswered():
             at = calls.place(event.message.call_id) if event.root_call_id is None else None
             return msgspec.structs.replace(
@@ -80,6 +89,15 @@ def _may_follow(calls: Calls, before: BeforeAppend) -> str | None:
             return _call(calls, called)
         case ToolAnswered() as answered if answered.turn is not None and not answered.synthesised:
             return _result(calls, answered)
+        case ApprovalAsked() as asked if asked.turn is not None:
+            return (
+                None
+                if _runs(calls, asked.call_id)
+                else f"somebody is asked about call {asked.call_id}, which does not run"
+            )
+        case ApprovalDecided() as decided if decided.turn is not None:
+            known = decided.call_id in calls.asked_about
+            return None if known else f"an answer decides about call {decided.call_id}, and nobody was asked"
         case _:
             return None
 
@@ -87,8 +105,11 @@ def _may_follow(calls: Calls, before: BeforeAppend) -> str | None:
 def _call(calls: Calls, called: ToolCalled) -> str | None:
     root = called.root_call_id
     if root is not None:
-        running = root in calls.called and root not in calls.answered
-        return None if running else f"call {called.call_id} is made for call {root}, which does not run"
+        return (
+            None
+            if _runs(calls, root)
+            else f"call {called.call_id} is made for call {root}, which does not run"
+        )
     at = calls.place(called.call_id)
     if at is None:
         return f"call {called.call_id} of {called.name} was not asked for by the answer of the step"
@@ -102,6 +123,10 @@ def _call(calls: Calls, called: ToolCalled) -> str | None:
     return None
 
 
+def _runs(calls: Calls, call_id: str) -> bool:
+    return call_id in calls.called and call_id not in calls.answered
+
+
 def _result(calls: Calls, answered: ToolAnswered) -> str | None:
     message = answered.message
     name = calls.called.get(message.call_id)
@@ -113,6 +138,8 @@ def _result(calls: Calls, answered: ToolAnswered) -> str | None:
         return f"call {message.call_id} has a second result"
     if (answered.error_code is not None) != message.is_error:
         return f"the result of call {message.call_id} is an error without a code, or has a code and is none"
+    if not message.is_error and message.call_id in calls.asked_about:
+        return f"call {message.call_id} ran, and nobody had allowed it"
     at = calls.place(message.call_id) if answered.root_call_id is None else None
     if at is not None and at < calls.last_answered:
         return f"the result of call {message.call_id} stands behind that of a later call of the answer"
@@ -121,12 +148,23 @@ def _result(calls: Calls, answered: ToolAnswered) -> str | None:
 
 CALLS = LogInvariant(
     name="tools/calls",
-    holds="A call is one that the answer of its step asks for, and has one result behind it; both in the order of the answer.",
+    holds="A call is one that the answer of its step asks for, and has one result behind it; both in the order of the "
+    "answer. One that somebody was asked about succeeds only behind a yes.",
     init=_none,
     check=_may_follow,
     apply=_after,
     types=frozenset(
-        kind.TYPE for kind in (StepStart, SeedEnded, AssistantSaid, TurnResumed, ToolCalled, ToolAnswered)
+        kind.TYPE
+        for kind in (
+            StepStart,
+            SeedEnded,
+            AssistantSaid,
+            TurnResumed,
+            ToolCalled,
+            ApprovalAsked,
+            ApprovalDecided,
+            ToolAnswered,
+        )
     ),
 )
 

@@ -21,6 +21,7 @@ from leadline.core.tools.admission import MAX_NESTING, described, fitted, judged
 from leadline.core.tools.arguments import NO_ARGUMENTS, Arguments, BadArguments, of_object, parse_arguments
 from leadline.core.tools.budget import ALWAYS_SHOWN, ResultRoom, Room, bounded
 from leadline.core.tools.dispatch import checked_output, run_wrapped
+from leadline.core.tools.earlier import EarlierCall
 from leadline.core.tools.flight import SILENT, CallLog, Flight
 from leadline.core.tools.invocation import Caller, ToolInvocation
 from leadline.core.tools.outcome import Code, ToolOutcome, Truncation, canonical, failed
@@ -71,7 +72,7 @@ class ToolPipeline(Service, key="tool-pipeline"):
             caller,
             arguments.value,
             reenter=partial(self._nested, log),
-            repeated=log.earlier.call(call.id) is not None,
+            repeated=_begun(log.earlier.call(call.id)),
         )
         return await self._admitted(invocation, parsed, log)
 
@@ -191,7 +192,7 @@ class ToolPipeline(Service, key="tool-pipeline"):
             root_call_id=parent.root_call_id,
             parent=parent,
             reenter=partial(self._nested, log),
-            repeated=past is not None,
+            repeated=_begun(past),
         )
         if past is None:
             log.on_nested_call(parent, ToolCall(call_id, name, arguments.text))
@@ -200,6 +201,10 @@ class ToolPipeline(Service, key="tool-pipeline"):
         log.on_nested_result(flight.call, outcome)
         self.announce(flight, outcome)
         return outcome
+
+
+def _begun(past: EarlierCall | None) -> bool:
+    return past is not None and past.begun
 
 
 def _rendered(output: ToolOutput) -> str:

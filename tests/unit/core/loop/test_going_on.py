@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +25,9 @@ from leadline.core.loop.config import LoopConfig, RetryConfig
 from leadline.core.session.derive import OUTCOME_UNKNOWN_TEXT, derive
 from leadline.core.session.errors import SessionWriteFailed
 from leadline.core.session.events import (
+    ApprovalAsked,
+    ApprovalDecided,
+    ApprovalOutcome,
     AssistantSaid,
     Event,
     InboxSpliced,
@@ -38,8 +41,12 @@ from leadline.core.session.events import (
 )
 from leadline.core.session.log import Session
 from leadline.core.session.registry import EventTypes
+from leadline.core.tools.approval import ApprovalDecision, ApprovalRequest, Approvals
 from leadline.core.tools.invocation import ToolInvocation
+from leadline.core.tools.policy import Ask, PreExecute
 from leadline.core.tools.spec import SideEffect, Tool, ToolOutput
+from leadline.kernel.context import Context
+from leadline.kernel.plugin import Plugin
 from leadline.testing.agents import AgentStack, agent_stack
 from leadline.testing.clock import ManualClock
 from leadline.testing.ids import SeededIds
@@ -64,6 +71,8 @@ class Story:
     spec: AgentSpec = field(default_factory=AgentSpec)
     setup: Callable[[AgentStack], None] = lambda stack: None
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(retry=QUICK))
+    asks: Mapping[str, ApprovalOutcome] = field(default_factory=dict[str, ApprovalOutcome])
+    """Tools that somebody is asked about, and what they answer."""
 
 
 @dataclass
@@ -73,6 +82,8 @@ class Life:
     ran: list[str] = field(default_factory=list[str])
     """Ids of the calls whose bodies ran."""
     repeated: list[str] = field(default_factory=list[str])
+    asked: list[str] = field(default_factory=list[str])
+    """Ids of the calls that somebody was asked about."""
     digests: list[str] = field(default_factory=list[str])
     keys: list[str | None] = field(default_factory=list["str | None"])
     lines: list[bytes] = field(default_factory=list[bytes])
@@ -123,6 +134,22 @@ def add_tools(stack: AgentStack, life: Life, hang: int = 0) -> None:
     tool("finish", body=finish)
 
 
+async def add_approver(stack: AgentStack, life: Life, story: Story) -> None:
+    class Somebody(Approvals):
+        async def decide(self, request: ApprovalRequest) -> ApprovalDecision:
+            life.asked.append(request.call_id)
+            return ApprovalDecision(story.asks[request.tool])
+
+    async def provide(ctx: Context, config: None) -> None:
+        ctx.provide(Approvals, Somebody())
+
+    async def ask(signal: PreExecute) -> Ask | None:
+        return Ask("sure?") if signal.call.name in story.asks else None
+
+    stack.ctx.on(PreExecute, ask)
+    await stack.ctx.mount(Plugin("somebody", provide, provides=(Approvals,)))
+
+
 def notice(name: str) -> MessageSource:
     return MessageSource("plugin", name, "notice")
 
@@ -164,6 +191,8 @@ async def live(
     seed = len(list((folder / "sessions").glob("*"))) if session_id is None else folder.name
     async with agent_stack(folder, model, loop=story.loop, ids_service=SeededIds(seed)) as stack:
         add_tools(stack, life, hang)
+        if story.asks:
+            await add_approver(stack, life, story)
         story.setup(stack)
         if session_id is None:
             agent = await stack.agents.create(story.spec)
@@ -246,11 +275,19 @@ def check(story: Story, whole: Life, before: Session, after: Life) -> None:
     answered = {it.message.call_id for it in before.of(ToolAnswered)}
     said = {it.digest for it in before.of(AssistantSaid)}
     started = {call_id for call_id in called if call_id not in answered}
-    unsafe = {call_id for call_id in started if not set(called[call_id].side_effects) <= {"reads"}}
+    decided = {it.call_id: it.outcome for it in before.of(ApprovalDecided)}
+    asked = {it.call_id for it in before.of(ApprovalAsked)}
+    unbegun = {it for it in started & asked if decided.get(it) != "allowed-once"}
+    begun = started - unbegun
+    unsafe = {call_id for call_id in begun if not set(called[call_id].side_effects) <= {"reads"}}
+    assert len(after.asked) == len(set(after.asked)), "somebody was asked twice"
+    assert not set(decided) & set(after.asked), "somebody was asked what they had answered"
+    assert unbegun - set(decided) <= set(after.asked), "nobody was asked again about a call that waited"
+    assert not {it for it, outcome in decided.items() if outcome != "allowed-once"} & set(after.ran)
     assert not said & set(after.digests), "an answer that is logged was asked for again"
     assert not answered & set(after.ran), "a call that has its result was run again"
     assert not unsafe & set(after.ran), "a side effect was repeated"
-    assert set(after.repeated) == {it for it in started - unsafe if it in after.ran}
+    assert set(after.repeated) == {it for it in begun - unsafe if it in after.ran}
     flights = [it for it in before.of(RequestSent) if it.digest not in said]
     ended = {(it.turn, it.step, it.attempt) for it in before.of(RequestEnded)}
     if flights and (flights[-1].turn, flights[-1].step, flights[-1].attempt) not in ended:
@@ -328,6 +365,17 @@ STORIES = [
     Story("two turns", ["one", Call("look", id="c1"), "two"], prompts=("go", "go on")),
     Story("parallel reads", [PARALLEL, "done"]),
     Story("reads and side effects", [MIXED, Call("act", id="w"), "done"]),
+    Story(
+        "asked about",
+        [MIXED, "done"],
+        asks={"look": "allowed-once", "act": "allowed-once", "call_home": "denied"},
+    ),
+    Story("nobody answers", [Call("act", id="w"), "done"], asks={"act": "expired"}),
+    Story(
+        "asked about nested calls",
+        [Call("nest", id="n"), "done"],
+        asks={"look": "denied", "act": "allowed-once"},
+    ),
     Story("busy", [[BUSY, BUSY, Call("look", id="c1")], [BUSY, "done"]]),
     Story("gives up", [Call("look", id="c1"), [BUSY, BUSY, BUSY]]),
     Story("stopped", [Call("look", id="c1"), Stop("AUTH", "no key")]),

@@ -16,6 +16,9 @@ from leadline.core.loop.invariants import ATTEMPTS, HEADERS
 from leadline.core.session.codec import Header
 from leadline.core.session.errors import AppendVetoed
 from leadline.core.session.events import (
+    ApprovalAsked,
+    ApprovalDecided,
+    ApprovalOutcome,
     AssistantChunk,
     AssistantSaid,
     Event,
@@ -115,6 +118,14 @@ def answered(
     )
 
 
+def asked(call_id: str) -> ApprovalAsked:
+    return ApprovalAsked(turn=1, step=1, call_id=call_id, reason="sure?", digest="d" * 64)
+
+
+def decided(call_id: str, outcome: ApprovalOutcome = "allowed-once") -> ApprovalDecided:
+    return ApprovalDecided(turn=1, step=1, call_id=call_id, outcome=outcome)
+
+
 def header(reason: str = "initial", *tools: str, system: str = "") -> RequestHeader:
     return RequestHeader(
         config=CallConfig(ModelRef("m", "m")),
@@ -164,6 +175,14 @@ BROKEN: list[tuple[LogInvariant[object], Sequence[Event], str]] = [
         CALLS,
         [*OPEN, said("c", "d"), called("c"), called("d"), answered("d"), answered("c")],
         "behind that of a later call",
+    ),
+    (CALLS, [*OPEN, said("c"), asked("c")], "asked about call c, which does not run"),
+    (CALLS, [*OPEN, said("c"), called("c"), decided("c")], "and nobody was asked"),
+    (CALLS, [*OPEN, said("c"), called("c"), asked("c"), answered("c")], "ran, and nobody had allowed it"),
+    (
+        CALLS,
+        [*OPEN, said("c"), called("c"), asked("c"), decided("c", "denied"), answered("c")],
+        "ran, and nobody had allowed it",
     ),
     (INBOX, [user("m-1", "m-1")], "claims m-1, not queued"),
     (INBOX, [queued("m-1"), queued("m-1")], "m-1 enter the queue a second time"),

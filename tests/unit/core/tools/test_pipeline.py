@@ -643,10 +643,13 @@ async def test_the_stages_come_in_one_order(bench: ToolBench) -> None:
         on_call=lambda call: order.append("call"),
         on_result=lambda call, outcome: order.append("result"),
         before_side_effect=sync,
+        on_asked=lambda request: order.append("asked"),
+        on_decided=lambda request, decision: order.append(decision.outcome),
     )
     await bench.pipeline.call(ToolCall("c1", "write", "{}"), bench.caller, log)
     assert order == [
-        "call", "pre", "approval", "guard", "sync", "around in", "body", "around out", "post", "result", "finished",
+        "call", "pre", "asked", "sync", "approval", "allowed-once", "guard",
+        "sync", "around in", "body", "around out", "post", "result", "finished",
     ]  # fmt: skip
 
 
