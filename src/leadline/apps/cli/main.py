@@ -354,6 +354,12 @@ def _models_default(given: Given) -> Exit:
     return run_default(given)
 
 
+def _models_price(given: Given) -> Exit:
+    from leadline.apps.cli.models_price import run_price
+
+    return run_price(given)
+
+
 def _login(given: Given) -> Exit:
     from leadline.apps.cli.login import run_login
 
@@ -396,6 +402,7 @@ _WORK: Mapping[str, Callable[[Given], Exit]] = {
     "models add": _models_add,
     "models remove": _models_remove,
     "models default": _models_default,
+    "models price": _models_price,
     "login": _login,
     "config": _config,
     "doctor": _doctor,

@@ -52,6 +52,23 @@ def _default(parser: ArgumentParser) -> None:
     parser.add_argument("--json", dest="as_json", action="store_true", help="print one JSON object")
 
 
+def _price(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "model_id", metavar="PROVIDER/NAME", help="a model, or PROVIDER/* for all of a provider"
+    )
+    add = parser.add_argument
+    add("--input", type=_dollars, dest="input_price", metavar="USD", help="for a million input tokens")
+    add("--output", type=_dollars, dest="output_price", metavar="USD", help="for a million output tokens")
+    add("--cached", type=_dollars, dest="cached_price", metavar="USD", help="of those read from a cache")
+    add("--cache-write", type=_dollars, dest="write_price", metavar="USD", help="of those written to a cache")
+    add("--reasoning", type=_dollars, dest="reasoning_price", metavar="USD", help="of those for reasoning")
+    add("--call", type=_dollars, dest="call_price", metavar="USD", help="for each call")
+    add("--free", action="store_true", help="it costs nothing: a server of one's own")
+    add("--like", metavar="PROVIDER/NAME", help="it costs what this one costs")
+    add("--unset", action="store_true", help="go back to what the shipped list says")
+    add("--json", dest="as_json", action="store_true", help="print one JSON object")
+
+
 def _login(parser: ArgumentParser) -> None:
     parser.add_argument(
         "provider", metavar="PROVIDER", help="whose key it is; see: leadline models list --all"
@@ -90,6 +107,16 @@ def _whole(word: str) -> int:
     return int(word)
 
 
+def _dollars(word: str) -> float:
+    try:
+        number = float(word)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1_000_000:
+        raise ArgumentTypeError(f"{word!r} is no amount of dollars; write for example 0.28")
+    return number
+
+
 def _seconds(word: str) -> float:
     try:
         number = float(word)
@@ -108,5 +135,6 @@ MODEL_COMMANDS = (
     ),
     Command("models remove", "Remove a model or a provider that was added.", _remove),
     Command("models default", "Say which model is used, for everything or for a role.", _default),
+    Command("models price", "Say or tell what a model costs.", _price),
     Command("login", "Store the key of a provider, from a prompt or from stdin.", _login),
 )

@@ -83,6 +83,13 @@ class Given(Namespace):
     model_roles: list[str]
     model_role: str | None
     unset: bool
+    input_price: float | None
+    output_price: float | None
+    cached_price: float | None
+    write_price: float | None
+    reasoning_price: float | None
+    call_price: float | None
+    free: bool
     store: str | None
     remove: bool
     timeout: float | None

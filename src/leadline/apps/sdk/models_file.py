@@ -18,6 +18,9 @@ from leadline.kernel.loader.document import Table
 from leadline.kernel.loader.interpolate import environment, plain
 from leadline.kernel.loader.patch import all_rows
 
+ROWS = ("models", "meter")
+"""The rows that the file may speak of."""
+
 LAST_GOOD = "models.last-good.yml"
 _HEAD = "# Written by `leadline models`; what leadline.yml says goes over it.\n"
 
@@ -42,12 +45,15 @@ class ModelsFile:
         """Where it is, or would be."""
         return self.home / MODELS_LAYER
 
-    def read(self) -> dict[str, object]:
-        """The configuration of the row `models` that it holds; empty where there is no file.
+    def read(self, row: str = "models") -> dict[str, object]:
+        """The configuration of the row `models` or `meter` that it holds; empty where there is none.
 
         Raises:
             ModelsFileError: it cannot be read, or is not as `leadline models` writes it.
         """
+        return self._rows().get(row, {})
+
+    def _rows(self) -> dict[str, dict[str, object]]:
         import yaml
 
         try:
@@ -59,30 +65,38 @@ class ModelsFile:
         except yaml.YAMLError:
             raise self._damaged() from None
         items = cast("list[object]", raw) if isinstance(raw, list) else []
-        row = cast("dict[str, object]", items[0]) if len(items) == 1 and isinstance(items[0], dict) else {}
-        merged = row.get("merge")
-        if row.get("id") != "models" or not isinstance(merged, dict):
+        rows: dict[str, dict[str, object]] = {}
+        for item in items:
+            row = cast("dict[str, object]", item) if isinstance(item, dict) else {}
+            name, merged = row.get("id"), row.get("merge")
+            if name not in ROWS or not isinstance(merged, dict):
+                raise self._damaged()
+            rows[str(name)] = cast("dict[str, object]", merged)
+        if not rows:
             raise self._damaged()
-        return cast("dict[str, object]", merged)
+        return rows
 
     def _damaged(self) -> ModelsFileError:
         last = self.home / LAST_GOOD
         step = f"copy {last} over it" if last.exists() else "remove it and add the models again"
         return ModelsFileError(f"{self.path} is not as `leadline models` wrote it; {step}")
 
-    def write(self, config: Mapping[str, object]) -> Composition:
-        """Put `config` in the place of what is there, if it can be used; what was there is kept beside it.
+    def write(self, config: Mapping[str, object], row: str = "models") -> Composition:
+        """Put `config` in the place of what is there of a row, if it can be used; the file that was is kept beside it.
 
         Returns:
             what is composed now.
 
         Raises:
             ConfigError: it cannot be used; nothing was written.
-            ModelsFileError: it cannot be written; what was there is there still.
+            ModelsFileError: it cannot be read or written; what was there is there still.
         """
         import yaml
 
-        layer = [{"id": "models", "merge": dict(config)}]
+        rows = {**self._rows(), row: dict(config)}
+        layer = [
+            {"id": name, "merge": rows.get(name, {})} for name in ROWS if rows.get(name) or name == ROWS[0]
+        ]
         text = _HEAD + str(yaml.safe_dump(layer, sort_keys=False, allow_unicode=True))  # pyright: ignore[reportUnknownMemberType] - as the stubs have it
         composition = checked(Layer(str(self.path), text), self.home)
         try:
@@ -99,16 +113,17 @@ class ModelsFile:
 
 
 def checked(layer: Layer, home: Path) -> Composition:
-    """What is composed with `layer` as the file; its row `models` is one that its plugin takes.
+    """What is composed with `layer` as the file; its rows are such as their plugins take.
 
     Raises:
         ConfigError: it is not.
     """
     composition = composed(Options(profile="headless", home=home), layer)
-    row = next((row for row in all_rows(composition.rows) if row.id == "models"), None)
-    if row is None or row.disabled:
-        raise ConfigError("the composition has no row `models`; see: leadline config show")
-    import_plugin(row.plugin).bind(plain(row.config, environment(), lambda ref: ref))
+    for name in ROWS:
+        row = next((row for row in all_rows(composition.rows) if row.id == name), None)
+        if row is None or row.disabled:
+            raise ConfigError(f"the composition has no row `{name}`; see: leadline config show")
+        import_plugin(row.plugin).bind(plain(row.config, environment(), lambda ref: ref))
     return composition
 
 
@@ -119,3 +134,12 @@ def in_force(composition: Composition) -> Mapping[str, object]:
         {key: node for key, node in row.config.content.items() if key in ("default", "roles")}, row.origin
     )
     return cast("Mapping[str, object]", plain(wanted, environment(), lambda ref: ref))
+
+
+def configured(row_id: str) -> Mapping[str, object]:
+    """The configuration of a row, all layers of the home directory together; empty where it is not composed."""
+    composition = composed(Options(profile="headless"))
+    row = next((row for row in all_rows(composition.rows) if row.id == row_id), None)
+    return (
+        {} if row is None else cast("Mapping[str, object]", plain(row.config, environment(), lambda ref: ref))
+    )

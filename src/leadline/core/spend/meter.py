@@ -265,12 +265,10 @@ def _filled(reported: Usage | None, estimate: Usage | None) -> Usage | None:
 
 
 class PriceConfig(BaseModel):
-    """What a model or service costs, over what the shipped lists say. US dollars for a million tokens."""
+    """What a model or service costs. US dollars for a million tokens."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    model: str
-    """``provider/model``, or the name of a service; ``#`` stands for one digit, ``*`` for anything."""
     input: float | None = Field(default=None, ge=0)
     """Of input tokens."""
     output: float | None = Field(default=None, ge=0)
@@ -306,12 +304,13 @@ class MeterConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    prices: tuple[PriceConfig, ...] = ()
-    """Prices of one's own; they hold before the lists that ship."""
+    prices: dict[str, PriceConfig] = {}
+    """Prices of one's own by ``provider/model`` or service; they hold before the lists that ship. In a name ``#``
+    stands for one digit and ``*`` for anything."""
 
 
 async def _apply(ctx: Context, config: MeterConfig) -> None:
-    own = [row.model_dump(exclude_none=True) for row in config.prices]
+    own = [{"model": what, **row.model_dump(exclude_none=True)} for what, row in config.prices.items()]
     ctx.provide(Meter, Meter(ctx.get(Limiter), ctx.get(Clock), Prices(own)))
 
 
