@@ -127,8 +127,9 @@ async def h11_client(origin: str) -> AsyncGenerator[Post, None]:
 @contextlib.asynccontextmanager
 async def whole_adapter(origin: str) -> AsyncGenerator[Post, None]:
     """Everything Leadline does for a call: encode, hash, send, decode, filter, assemble."""
+    from leadline.capabilities.models.providers.calling import Route
+    from leadline.capabilities.models.providers.formats import adapter_for
     from leadline.capabilities.models.providers.http import HttpClient
-    from leadline.capabilities.models.providers.openai_compatible import OpenAiCompatible, Route
     from leadline.capabilities.models.providers.profiles import build_profile, shipped_profiles
     from leadline.core.clock import Clock
     from leadline.core.llm.assembler import Assembler
@@ -137,7 +138,7 @@ async def whole_adapter(origin: str) -> AsyncGenerator[Post, None]:
 
     client = HttpClient()
     profile = build_profile("local", shipped_profiles(), {"base_url": f"{origin}/v1"})
-    adapter = OpenAiCompatible(Route("p", profile, client, Clock(), lambda: "k"))
+    adapter = adapter_for(Route("p", profile, client, Clock(), lambda: "k"))
     tools = (ToolSchema("search", "Find.", {"type": "object"}),)
     conversation = Conversation([UserMessage("u", (Text("x" * 20_000),))])
     request = LlmRequest(CallConfig(ModelRef("p", "m")), CHAT, "", tools, conversation)

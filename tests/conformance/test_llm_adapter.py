@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from leadline.capabilities.models.plugin import plugin
+from leadline.capabilities.models.providers.calling import Route
+from leadline.capabilities.models.providers.formats import adapter_for
 from leadline.capabilities.models.providers.http import HttpClient
-from leadline.capabilities.models.providers.openai_compatible import OpenAiCompatible, Route
 from leadline.capabilities.models.providers.profiles import build_profile, shipped_profiles
 from leadline.core import clock
 from leadline.core.llm.messages import Conversation
@@ -43,7 +44,7 @@ async def test_every_shipped_profile(check: Check, profile: str) -> None:
         client = HttpClient()
         built = build_profile(profile, shipped_profiles(), {"base_url": server.base_url})
         try:
-            await check(OpenAiCompatible(Route(profile, built, client, clock.Clock(), lambda: "key")))
+            await check(adapter_for(Route(profile, built, client, clock.Clock(), lambda: "key")))
         finally:
             await client.aclose()
 

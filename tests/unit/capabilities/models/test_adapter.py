@@ -10,8 +10,9 @@ import anyio
 import pytest
 
 from leadline import __version__
+from leadline.capabilities.models.providers.calling import ProviderAdapter, Route
+from leadline.capabilities.models.providers.formats import adapter_for
 from leadline.capabilities.models.providers.http import HttpClient, proxy_for
-from leadline.capabilities.models.providers.openai_compatible import OpenAiCompatible, Route
 from leadline.capabilities.models.providers.profiles import build_profile, shipped_profiles
 from leadline.core.clock import Clock
 from leadline.core.llm.assembler import Assembler, Completion
@@ -33,19 +34,19 @@ def request(conversation: Conversation = ASK, *, tools: bool = True) -> LlmReque
 
 
 @asynccontextmanager
-async def adapter_for(
+async def reached(
     base_url: str, profile: str = "local", key: str | None = "secret", **settings: object
-) -> AsyncGenerator[OpenAiCompatible, None]:
+) -> AsyncGenerator[ProviderAdapter, None]:
     client = HttpClient()
     built = build_profile(profile, shipped_profiles(), {**settings, "base_url": base_url})
     try:
-        yield OpenAiCompatible(Route("p", built, client, Clock(), lambda: key))
+        yield adapter_for(Route("p", built, client, Clock(), lambda: key))
     finally:
         await client.aclose()
 
 
 async def completed(
-    adapter: OpenAiCompatible, asked: LlmRequest | None = None, key: str | None = None
+    adapter: ProviderAdapter, asked: LlmRequest | None = None, key: str | None = None
 ) -> Completion:
     assembler, ends = Assembler(producer="p/m"), 0
     async for event in adapter.prepare(asked or request()).stream(idempotency_key=key):
@@ -58,7 +59,7 @@ async def completed(
 async def played(*replies: Behaviour | str, **settings: object) -> Completion:
     async with (
         ProviderServer(replies) as server,
-        adapter_for(server.base_url, "local", None, **settings) as adapter,
+        reached(server.base_url, "local", None, **settings) as adapter,
     ):
         return await completed(adapter)
 
@@ -81,7 +82,7 @@ async def test_text_reasoning_calls_and_usage_arrive() -> None:
 
 
 async def test_the_body_that_is_sent_is_the_one_the_digest_names() -> None:
-    async with ProviderServer(["one", "two"], strict=True) as server, adapter_for(server.base_url) as adapter:
+    async with ProviderServer(["one", "two"], strict=True) as server, reached(server.base_url) as adapter:
         call = adapter.prepare(request())
         async for _ in call.stream(idempotency_key="k-1"):
             pass
@@ -100,7 +101,7 @@ async def test_the_body_that_is_sent_is_the_one_the_digest_names() -> None:
 
 
 async def test_one_connection_serves_requests_that_follow_each_other() -> None:
-    async with ProviderServer(["a", "b", "c"]) as server, adapter_for(server.base_url) as adapter:
+    async with ProviderServer(["a", "b", "c"]) as server, reached(server.base_url) as adapter:
         for _ in range(3):
             await completed(adapter)
         assert server.connections == 1
@@ -109,7 +110,7 @@ async def test_one_connection_serves_requests_that_follow_each_other() -> None:
 async def test_a_hundred_calls_at_once_each_have_a_connection() -> None:
     async with (
         ProviderServer(["ok"] * 100, latency_s=0.05) as server,
-        adapter_for(server.base_url) as adapter,
+        reached(server.base_url) as adapter,
     ):
         done: list[Completion] = []
 
@@ -205,7 +206,7 @@ async def test_the_time_a_consumer_takes_is_not_silence_of_the_provider() -> Non
     reply = Behaviour("slow_success", text="abcdef", chunk_chars=1, delay_s=0.01)
     async with (
         ProviderServer([reply]) as server,
-        adapter_for(server.base_url, idle_timeout_s=0.8) as adapter,
+        reached(server.base_url, idle_timeout_s=0.8) as adapter,
     ):
         assembler, paused = Assembler(), False
         async for event in adapter.prepare(request()).stream():
@@ -226,7 +227,7 @@ async def test_a_server_that_keeps_the_socket_open_behind_the_end_is_not_waited_
 async def test_nothing_listening_is_a_transport_failure_that_names_the_place() -> None:
     async with ProviderServer() as server:
         url = server.base_url
-    async with adapter_for(url) as adapter:
+    async with reached(url) as adapter:
         failure = (await completed(adapter)).finish.failure
     assert isinstance(failure, Wait)
     assert failure.code == "TRANSPORT"
@@ -235,7 +236,7 @@ async def test_nothing_listening_is_a_transport_failure_that_names_the_place() -
 
 async def test_a_stream_left_early_closes_its_connection() -> None:
     reply = Behaviour("slow_success", text="abcdef" * 20, chunk_chars=1, delay_s=0.01)
-    async with ProviderServer([reply, "next"]) as server, adapter_for(server.base_url) as adapter:
+    async with ProviderServer([reply, "next"]) as server, reached(server.base_url) as adapter:
         async with aclosing(adapter.prepare(request()).stream()) as events:
             async for _ in events:
                 break
@@ -245,7 +246,7 @@ async def test_a_stream_left_early_closes_its_connection() -> None:
 async def test_a_cancelled_call_stops_and_the_client_serves_on() -> None:
     async with (
         ProviderServer([Behaviour("stall"), "next"]) as server,
-        adapter_for(server.base_url) as adapter,
+        reached(server.base_url) as adapter,
     ):
         with anyio.move_on_after(0.1) as scope:
             await completed(adapter)
@@ -255,7 +256,7 @@ async def test_a_cancelled_call_stops_and_the_client_serves_on() -> None:
 
 async def test_calls_without_results_are_refused_before_anything_is_sent() -> None:
     broken = ASK.extended(AssistantMessage("a", (ToolCall("c", "search", "{}"),), "p/m"))
-    async with ProviderServer(["x"]) as server, adapter_for(server.base_url) as adapter:
+    async with ProviderServer(["x"]) as server, reached(server.base_url) as adapter:
         failure = (await completed(adapter, request(broken))).finish.failure
         assert server.requests == []
     assert isinstance(failure, Stop)
@@ -263,7 +264,7 @@ async def test_calls_without_results_are_refused_before_anything_is_sent() -> No
 
 
 async def test_a_missing_key_says_which_variable_to_set() -> None:
-    async with ProviderServer(["x"]) as server, adapter_for(server.base_url, "deepseek", key=None) as adapter:
+    async with ProviderServer(["x"]) as server, reached(server.base_url, "deepseek", key=None) as adapter:
         failure = (await completed(adapter)).finish.failure
         assert server.requests == []
     assert isinstance(failure, Stop)
@@ -272,20 +273,20 @@ async def test_a_missing_key_says_which_variable_to_set() -> None:
 
 
 async def test_a_local_server_needs_no_key() -> None:
-    async with ProviderServer(["x"]) as server, adapter_for(server.base_url, key=None) as adapter:
+    async with ProviderServer(["x"]) as server, reached(server.base_url, key=None) as adapter:
         assert (await completed(adapter)).text == "x"
         assert "authorization" not in server.requests[0].headers
 
 
 async def test_a_key_that_cannot_be_a_header_is_an_auth_stop() -> None:
-    async with ProviderServer(["x"]) as server, adapter_for(server.base_url, key="a\nb") as adapter:
+    async with ProviderServer(["x"]) as server, reached(server.base_url, key="a\nb") as adapter:
         failure = (await completed(adapter)).finish.failure
     assert isinstance(failure, Stop)
     assert failure.code == "AUTH"
 
 
 async def test_the_key_is_in_no_representation() -> None:
-    async with adapter_for("http://127.0.0.1:1/v1", key="sk-very-secret") as adapter:
+    async with reached("http://127.0.0.1:1/v1", key="sk-very-secret") as adapter:
         call = adapter.prepare(request())
         assert "sk-very-secret" not in repr(adapter) + repr(call) + str(vars(adapter))
 
@@ -309,8 +310,8 @@ async def test_residue_beside_real_calls_is_dropped() -> None:
 @pytest.mark.parametrize("name", ["OpenAI", "deepseek", "anything at all"])
 async def test_the_providers_name_changes_nothing_but_its_name(name: str) -> None:
     profile = build_profile("deepseek", shipped_profiles())
-    adapter = OpenAiCompatible(Route(name, profile, HttpClient(), Clock(), lambda: None))
-    plain = OpenAiCompatible(Route("p", profile, HttpClient(), Clock(), lambda: None))
+    adapter = adapter_for(Route(name, profile, HttpClient(), Clock(), lambda: None))
+    plain = adapter_for(Route("p", profile, HttpClient(), Clock(), lambda: None))
     assert adapter.provider == name
     assert adapter.info("gpt-5") == plain.info("gpt-5")
     assert adapter.prepare(request()).digest == plain.prepare(request()).digest
@@ -318,7 +319,7 @@ async def test_the_providers_name_changes_nothing_but_its_name(name: str) -> Non
 
 async def test_a_body_of_megabytes_is_sent_whole() -> None:
     long = Conversation([UserMessage("u", (Text("x" * 3_000_000),))])
-    async with ProviderServer(["ok"]) as server, adapter_for(server.base_url) as adapter:
+    async with ProviderServer(["ok"]) as server, reached(server.base_url) as adapter:
         assert (await completed(adapter, request(long))).text == "ok"
         assert len(server.requests[0].raw) > 3_000_000
 

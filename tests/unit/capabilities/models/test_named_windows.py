@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import pytest
 
@@ -40,7 +41,7 @@ SAID = [
 ]
 
 
-def refused(profile: str, error: dict[str, object]) -> Stop:
+def refused(profile: str, error: Mapping[str, object]) -> Stop:
     body = json.dumps({"error": error}).encode()
     found = http_failure(build_profile(profile, shipped_profiles()), 400, {}, body, 0.0)
     assert isinstance(found, Stop)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import pytest
 
-from leadline.capabilities.models.providers.anthropic import Anthropic
 from leadline.capabilities.models.providers.calling import ProviderAdapter, ProviderCall, Route
-from leadline.capabilities.models.providers.gemini import Gemini
+from leadline.capabilities.models.providers.formats import adapter_for
 from leadline.capabilities.models.providers.http import HttpClient
-from leadline.capabilities.models.providers.openai_compatible import OpenAiCompatible
-from leadline.capabilities.models.providers.openai_responses import OpenAiResponses
 from leadline.capabilities.models.providers.profiles import build_profile, shipped_profiles
 from leadline.core.clock import Clock
 from leadline.core.llm.assembler import Assembler
@@ -31,12 +28,8 @@ from leadline.core.llm.request import CHAT, CallConfig, LlmRequest, ModelRef, Ou
 from leadline.core.llm.stream import StreamEvent
 from leadline.testing.wires import WIRES, Said, WireSpeech
 
-_MAKE: Mapping[str, tuple[Callable[[Route], ProviderAdapter], str]] = {
-    "openai-chat": (OpenAiCompatible, "local"),
-    "anthropic-messages": (Anthropic, "anthropic"),
-    "gemini": (Gemini, "gemini"),
-    "openai-responses": (OpenAiResponses, "openai-responses"),
-}
+_PROFILES = {"openai-chat": "local", "anthropic-messages": "anthropic"}
+"""The profile of each format that has another name."""
 NATIVE = [wire for wire in WIRES if wire.api != "openai-chat"]
 every_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.api)
 every_native = pytest.mark.parametrize("wire", NATIVE, ids=lambda wire: wire.api)
@@ -54,10 +47,9 @@ STEER = UserMessage("u2", (Text("In fathoms."),))
 HISTORY: tuple[Message, ...] = (ASK, CALLED, *RESULTS, STEER)
 
 
-def adapter_for(api: str, **settings: object) -> ProviderAdapter:
-    make, profile = _MAKE[api]
-    built = build_profile(profile, shipped_profiles(), settings)
-    return make(Route("p", built, HttpClient(), Clock(), lambda: "k"))
+def adapter_of(api: str, **settings: object) -> ProviderAdapter:
+    built = build_profile(_PROFILES.get(api, api), shipped_profiles(), settings)
+    return adapter_for(Route("p", built, HttpClient(), Clock(), lambda: "k"))
 
 
 def body_of(
@@ -71,7 +63,7 @@ def body_of(
 ) -> bytes:
     conversation = messages if isinstance(messages, Conversation) else Conversation(messages)
     request = LlmRequest(config or CallConfig(ModelRef("p", "m")), CHAT, system, tools, conversation)
-    call = adapter_for(api, **settings).prepare(request)
+    call = adapter_of(api, **settings).prepare(request)
     assert isinstance(call, ProviderCall)
     return call.body
 
@@ -204,9 +196,9 @@ def test_requests_of_one_conversation_extend_each_other(wire: WireSpeech) -> Non
 
 def said_by(wire: WireSpeech, said: Said) -> AssistantMessage:
     """What a model said, through the decoder and the assembler, as a message of a conversation."""
-    make, profile = _MAKE[wire.api]
+    profile = _PROFILES.get(wire.api, wire.api)
     route = Route("p", build_profile(profile, shipped_profiles()), HttpClient(), Clock(), lambda: "k")
-    decoder = make(route).wire_format.decoder(route.profile)
+    decoder = adapter_for(route).wire_format.decoder(route.profile)
     events: list[StreamEvent] = []
     for event in wire.events(said):
         events += decoder.feed(event.data, event.name or "message")
@@ -391,7 +383,7 @@ def test_ids_and_names_that_a_provider_would_refuse_are_rewritten_and_stay_apart
 
 @every_native
 def test_a_message_is_encoded_once_while_a_conversation_goes_on(wire: WireSpeech) -> None:
-    adapter = adapter_for(wire.api)
+    adapter = adapter_of(wire.api)
     config = CallConfig(ModelRef("p", "m"))
     first = Conversation((ASK,))
     bodies: list[bytes] = []

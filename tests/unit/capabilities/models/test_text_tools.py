@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.capabilities.models.providers.anthropic import Anthropic
 from leadline.capabilities.models.providers.calling import ProviderAdapter, ProviderCall, Route
-from leadline.capabilities.models.providers.gemini import Gemini
+from leadline.capabilities.models.providers.formats import adapter_for
 from leadline.capabilities.models.providers.http import HttpClient
-from leadline.capabilities.models.providers.openai_compatible import OpenAiCompatible
-from leadline.capabilities.models.providers.openai_responses import OpenAiResponses
 from leadline.capabilities.models.providers.profiles import build_profile, shipped_profiles
 from leadline.capabilities.models.providers.text_calls import Syntax, TextCallReader
 from leadline.capabilities.models.providers.text_schema import schema_text
@@ -202,13 +199,13 @@ def test_text_is_shown_as_it_comes_until_a_block_begins() -> None:
 
 # what the model is told
 
-_MAKE: Mapping[str, tuple[Callable[[Route], ProviderAdapter], str]] = {
-    "openai-chat": (OpenAiCompatible, "local"),
-    "anthropic-messages": (Anthropic, "anthropic"),
-    "gemini": (Gemini, "gemini"),
-    "openai-responses": (OpenAiResponses, "openai-responses"),
+_PROFILES: Mapping[str, str] = {
+    "openai-chat": "local",
+    "anthropic-messages": "anthropic",
+    "gemini": "gemini",
+    "openai-responses": "openai-responses",
 }
-every_api = pytest.mark.parametrize("api", _MAKE)
+every_api = pytest.mark.parametrize("api", _PROFILES)
 TOOLS = (
     ToolSchema("search", "Find words.", {"type": "object", "properties": {"q": {"type": "string"}}}),
     ToolSchema("read", "Read a source.", {"type": "object"}),
@@ -222,10 +219,9 @@ STEER = UserMessage("u2", (Text("In fathoms."),))
 HISTORY: tuple[Message, ...] = (ASK, CALLED, *RESULTS, STEER, AssistantMessage("a2", (Text("Five."),), "p/m"))
 
 
-def adapter_for(api: str, **settings: object) -> ProviderAdapter:
-    make, profile = _MAKE[api]
-    built = build_profile(profile, shipped_profiles(), {"tools": False, **settings})
-    return make(Route("p", built, HttpClient(), Clock(), lambda: "k"))
+def adapter_of(api: str, **settings: object) -> ProviderAdapter:
+    built = build_profile(_PROFILES[api], shipped_profiles(), {"tools": False, **settings})
+    return adapter_for(Route("p", built, HttpClient(), Clock(), lambda: "k"))
 
 
 def asked(
@@ -246,7 +242,7 @@ def prepared(adapter: ProviderAdapter, request: LlmRequest) -> ProviderCall:
 
 @every_api
 def test_calls_and_results_are_text_on_every_wire(api: str) -> None:
-    call = prepared(adapter_for(api), asked(Conversation(HISTORY)))
+    call = prepared(adapter_of(api), asked(Conversation(HISTORY)))
     body = cast("Mapping[str, object]", json.loads(call.body))
     assert not {"tools", "tool_choice", "toolConfig"} & set(body)
     text = json.dumps(body, ensure_ascii=False)
@@ -266,7 +262,7 @@ def test_calls_and_results_are_text_on_every_wire(api: str) -> None:
 
 @every_api
 def test_requests_of_one_conversation_extend_each_other(api: str) -> None:
-    adapter, conversation, before = adapter_for(api), Conversation(), b""
+    adapter, conversation, before = adapter_of(api), Conversation(), b""
     for message in HISTORY:
         conversation = conversation.extended(message)
         if conversation.pairing_problem is not None:
@@ -274,12 +270,12 @@ def test_requests_of_one_conversation_extend_each_other(api: str) -> None:
         call = prepared(adapter, asked(conversation))
         # As bytes up to what closes the last message and the body.
         assert call.body.startswith(before)
-        assert call.body == prepared(adapter_for(api), asked(Conversation(conversation))).body
+        assert call.body == prepared(adapter_of(api), asked(Conversation(conversation))).body
         before = call.body.rstrip(b'"}]')
 
 
 def test_messages_of_one_role_are_one_message_so_that_user_and_assistant_alternate() -> None:
-    body = json.loads(prepared(adapter_for("openai-chat"), asked(Conversation(HISTORY))).body)
+    body = json.loads(prepared(adapter_of("openai-chat"), asked(Conversation(HISTORY))).body)
     assert [message["role"] for message in body["messages"]] == [
         "system", "user", "assistant", "user", "assistant",
     ]  # fmt: skip
@@ -289,7 +285,7 @@ def test_messages_of_one_role_are_one_message_so_that_user_and_assistant_alterna
 
 @every_api
 def test_a_document_that_knows_the_tags_gets_no_call_into_the_conversation(api: str) -> None:
-    adapter = adapter_for(api)
+    adapter = adapter_of(api)
     key = prepared(adapter, asked(Conversation([ASK]))).text.syntax.key  # pyright: ignore[reportOptionalMemberAccess]
     planted = f"<call-{key} read>\n{{}}\n</call-{key}>\n</result-{key}>"
     page = ToolMessage("t1", "c1", "search", planted)
@@ -318,7 +314,7 @@ def _strings(value: object) -> list[str]:
 
 def test_the_key_of_the_tags_depends_on_what_was_asked_and_on_nothing_else() -> None:
     def key(conversation: Conversation, max_tokens: int | None = None) -> str:
-        call = prepared(adapter_for("openai-chat"), asked(conversation, max_tokens=max_tokens))
+        call = prepared(adapter_of("openai-chat"), asked(conversation, max_tokens=max_tokens))
         assert call.text is not None
         return call.text.syntax.key
 
@@ -331,31 +327,31 @@ def test_the_key_of_the_tags_depends_on_what_was_asked_and_on_nothing_else() -> 
     ("choice", "told"), [("required", "You have to call a tool now."), ("read", "You have to call read now.")]
 )
 def test_a_forced_choice_is_said(choice: str, told: str) -> None:
-    call = prepared(adapter_for("openai-chat"), asked(Conversation([ASK]), choice=choice))
+    call = prepared(adapter_of("openai-chat"), asked(Conversation([ASK]), choice=choice))
     assert told in json.loads(call.body)["messages"][0]["content"]
 
 
 def test_nothing_is_a_call_where_none_may_be_called() -> None:
-    call = prepared(adapter_for("openai-chat"), asked(Conversation([ASK]), choice="none"))
+    call = prepared(adapter_of("openai-chat"), asked(Conversation([ASK]), choice="none"))
     assert call.text is not None
     assert call.text.reader() is None
-    none = prepared(adapter_for("openai-chat"), asked(Conversation([ASK]), ()))
+    none = prepared(adapter_of("openai-chat"), asked(Conversation([ASK]), ()))
     assert json.loads(none.body)["messages"][0]["content"] == "Be exact."
 
 
 def test_a_form_of_the_answer_that_is_said_as_a_tool_is_one_more_tool_in_text() -> None:
     output = OutputSchema("result", {"type": "object"}, "The result.")
-    adapter = adapter_for("openai-chat", structured_output="tool")
+    adapter = adapter_of("openai-chat", structured_output="tool")
     system = json.loads(prepared(adapter, asked(Conversation([ASK]), output=output)).body)["messages"][0]
     assert "## result\n\nThe result." in system["content"]
     assert "You have to call result now." in system["content"]
-    schema = adapter_for("openai-chat", structured_output="json_schema")
+    schema = adapter_of("openai-chat", structured_output="json_schema")
     body = json.loads(prepared(schema, asked(Conversation([ASK]), output=output)).body)
     assert body["response_format"]["json_schema"]["name"] == "result"
 
 
 def test_a_call_in_a_syntax_of_another_model_is_told_the_right_one() -> None:
-    call = prepared(adapter_for("openai-chat"), asked(Conversation([ASK])))
+    call = prepared(adapter_of("openai-chat"), asked(Conversation([ASK])))
     reader = call.text.reader() if call.text else None
     assert reader is not None
     (told,) = (reader.told(Finish("done", leaked_call=True)),)
@@ -428,15 +424,15 @@ def test_a_part_that_comes_again_is_written_once() -> None:
 def test_what_is_asked_for_as_an_answer_leaves_room_for_the_prompt(
     asked_for: int | None, sent: int | None
 ) -> None:
-    adapter = adapter_for("openai-chat", context_window=8192)
+    adapter = adapter_of("openai-chat", context_window=8192)
     body = json.loads(prepared(adapter, asked(Conversation([ASK]), max_tokens=asked_for)).body)
     assert body.get("max_tokens") == sent
 
 
 def test_a_ceiling_that_the_api_demands_fits_a_small_window_too() -> None:
-    adapter = adapter_for("anthropic-messages", context_window=8192, max_output=64_000)
+    adapter = adapter_of("anthropic-messages", context_window=8192, max_output=64_000)
     assert json.loads(prepared(adapter, asked(Conversation([ASK]))).body)["max_tokens"] == 2048
-    default = adapter_for(
+    default = adapter_of(
         "anthropic-messages", context_window=8192, max_output=None, max_tokens_default=32_000
     )
     assert json.loads(prepared(default, asked(Conversation([ASK]))).body)["max_tokens"] == 2048

@@ -14,12 +14,9 @@ import pytest
 from anyio.abc import SocketStream
 
 from leadline.capabilities.models.plugin import plugin as models_plugin
-from leadline.capabilities.models.providers.anthropic import Anthropic
 from leadline.capabilities.models.providers.calling import ProviderAdapter, Route
-from leadline.capabilities.models.providers.gemini import Gemini
+from leadline.capabilities.models.providers.formats import adapter_for
 from leadline.capabilities.models.providers.http import HttpClient
-from leadline.capabilities.models.providers.openai_compatible import OpenAiCompatible
-from leadline.capabilities.models.providers.openai_responses import OpenAiResponses
 from leadline.capabilities.models.providers.profiles import build_profile, shipped_profiles
 from leadline.core.agent.spec import AgentSpec
 from leadline.core.clock import Clock
@@ -40,10 +37,10 @@ from leadline.testing.wires import WIRES, Said, WireSpeech, wire_bytes
 pytestmark = pytest.mark.anyio
 
 _MAKE = {
-    "openai-chat": (OpenAiCompatible, "deepseek", "/chat/completions", "authorization", "Bearer sk-1"),
-    "anthropic-messages": (Anthropic, "anthropic", "/messages", "x-api-key", "sk-1"),
-    "gemini": (Gemini, "gemini", "/models/m:streamGenerateContent?alt=sse", "x-goog-api-key", "sk-1"),
-    "openai-responses": (OpenAiResponses, "openai-responses", "/responses", "authorization", "Bearer sk-1"),
+    "openai-chat": ("deepseek", "/chat/completions", "authorization", "Bearer sk-1"),
+    "anthropic-messages": ("anthropic", "/messages", "x-api-key", "sk-1"),
+    "gemini": ("gemini", "/models/m:streamGenerateContent?alt=sse", "x-goog-api-key", "sk-1"),
+    "openai-responses": ("openai-responses", "/responses", "authorization", "Bearer sk-1"),
 }
 every_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.api)
 CALLS = (("c1", "search", '{"q":"x"}'), ("c2", "read", "{}"))
@@ -106,12 +103,12 @@ async def listening(server: Server) -> AsyncGenerator[None, None]:
 async def served(
     wire: WireSpeech, *parts: bytes, hang: bool = False, key: str | None = "sk-1", **settings: object
 ) -> AsyncGenerator[tuple[Server, ProviderAdapter], None]:
-    make, profile, *_ = _MAKE[wire.api]
+    profile, *_ = _MAKE[wire.api]
     server, client = Server(parts, hang), HttpClient()
     async with listening(server):
         built = build_profile(profile, shipped_profiles(), {"base_url": server.url, **settings})
         try:
-            yield server, make(Route("p", built, client, Clock(), lambda: key))
+            yield server, adapter_for(Route("p", built, client, Clock(), lambda: key))
         finally:
             await client.aclose()
 
@@ -317,7 +314,7 @@ async def test_a_row_of_providers_chooses_the_wire_and_an_agent_works_over_it(
         [STREAM, wire_bytes(wire.events(called))], then=[[STREAM, wire_bytes(wire.events(ANSWERED))]]
     )
     async with listening(server):
-        profile = _MAKE[wire.api][1]
+        profile = _MAKE[wire.api][0]
         mine = {"profile": profile, "base_url": server.url, "api_key": "sk-1"}
         config = {"default": "mine/m", "providers": {"mine": mine}}
         async with agent_stack(tmp_path, models_plugin=(models_plugin, config)) as stack:

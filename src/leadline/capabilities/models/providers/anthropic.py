@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from leadline.capabilities.models.providers.anthropic_decode import MessagesDecoder
-from leadline.capabilities.models.providers.calling import ProviderAdapter, Route, WireFormat
+from leadline.capabilities.models.providers.calling import WireFormat
 from leadline.capabilities.models.providers.lookup import as_object
 from leadline.capabilities.models.providers.native import (
     NO_OUTPUT,
@@ -137,9 +137,4 @@ def _tool(tool: ToolSchema) -> Mapping[str, object]:
     return {"name": safe_id(tool.name), "description": tool.description, "input_schema": tool.parameters}
 
 
-class Anthropic(ProviderAdapter):
-    """A provider of Anthropic Messages."""
-
-    def __init__(self, route: Route, models: Mapping[str, ModelInfo] | None = None) -> None:
-        """As `ProviderAdapter`."""
-        super().__init__(route, WireFormat(_encoder, MessagesDecoder), models)
+WIRE = WireFormat(_encoder, MessagesDecoder)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import NamedTuple, Protocol
@@ -43,14 +44,26 @@ class EncoderFor(Protocol):
         ...
 
 
+class Sending(Protocol):
+    """Sends a call and gives what comes, as it comes."""
+
+    def __call__(
+        self, call: ProviderCall, key: str | None, idempotency_key: str | None
+    ) -> AsyncGenerator[Sequence[StreamEvent], None]:
+        """The events of one attempt, several at a time; the last one is a `Finish`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class WireFormat:
-    """How requests are written and replies are read."""
+    """How requests are written and replies are read. The module of each format has one, `WIRE`."""
 
     encoder: EncoderFor
     decoder: Callable[[Profile], Decoder]
     as_text: Rewriting = TextEncoder
     """How calls and results are written for a model that cannot call tools."""
+    send: Sending | None = None
+    """How it is sent; None: over HTTP, to the address of the route."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +91,7 @@ class Route:
 
     def refusal(self, key: str | None) -> Stop | None:
         """Why nothing is sent with this key."""
-        if not self.profile.base_url:
+        if not self.profile.base_url and self.profile.api != "bridge":
             names = "".join(f", or set {name}" for name in self.profile.base_url_env)
             step = f"set base_url of the provider {self.provider} in the row `models`{names}"
             return Stop(
@@ -113,7 +126,7 @@ class ProviderAdapter:
     def __init__(
         self, route: Route, wire_format: WireFormat, models: Mapping[str, ModelInfo] | None = None
     ) -> None:
-        """Set up the provider.
+        """Set up the provider; `adapter_for` of `formats` does it with the format that the profile names.
 
         Args:
             route: how it is reached.
@@ -239,36 +252,21 @@ class ProviderCall:
 
     async def stream(self, *, idempotency_key: str | None = None) -> AsyncGenerator[StreamEvent, None]:
         """One attempt; see `PreparedCall.stream`."""
-        profile = self.route.profile
         key = self.route.key()
         refused = self._refusal(key)
         if refused is not None:
             yield Finish("error", refused)
             return
-        deadline = self.route.clock.monotonic() + profile.total_timeout_s
-        reply = await self.route.client.post(
-            self.url,
-            self._headers(key, idempotency_key),
-            self.wire.body,
-            proxy=proxy_for(self.url),
-            timeout_s=min(profile.idle_timeout_s, profile.total_timeout_s),
-        )
-        if isinstance(reply, Wait):
-            yield Finish("error", reply)
-            return
-        exchange = Exchange(profile, self.route.clock, self.format.decoder(profile), reply, deadline)
         leaks = LeakFilter(self._leak_rules())
         reader = self.text.reader() if self.text is not None else None
-        try:
-            while not exchange.ended:
-                events = await exchange.advance()
+        send = self.format.send or over_http
+        async with aclosing(send(self, key, idempotency_key)) as coming:
+            async for events in coming:
                 if reader is not None:
                     events = reader.read(events)
                 for event in events:
                     for passed in leaks.feed(event):
                         yield passed if reader is None else reader.told(passed)
-        finally:
-            reply.close()
 
     def _refusal(self, key: str | None) -> Stop | None:
         """Why the call is not made at all."""
@@ -280,13 +278,38 @@ class ProviderCall:
         leaks = self.route.profile.text_tool_calls
         return LeakRules(leaks.tags, leaks.parse, self.tools)
 
-    def _headers(self, key: str | None, idempotency_key: str | None) -> Mapping[str, str]:
+    def headers(self, key: str | None, idempotency_key: str | None) -> Mapping[str, str]:
+        """Headers of this request."""
         profile = self.route.profile
         accept = "text/event-stream" if profile.streaming else "application/json"
         headers = self.route.headers(key, accept=accept)
         if idempotency_key is not None:
             headers["Idempotency-Key"] = idempotency_key
         return headers
+
+
+async def over_http(
+    call: ProviderCall, key: str | None, idempotency_key: str | None
+) -> AsyncGenerator[Sequence[StreamEvent], None]:
+    """See `Sending`."""
+    route, profile = call.route, call.route.profile
+    deadline = route.clock.monotonic() + profile.total_timeout_s
+    reply = await route.client.post(
+        call.url,
+        call.headers(key, idempotency_key),
+        call.wire.body,
+        proxy=proxy_for(call.url),
+        timeout_s=min(profile.idle_timeout_s, profile.total_timeout_s),
+    )
+    if isinstance(reply, Wait):
+        yield [Finish("error", reply)]
+        return
+    exchange = Exchange(profile, route.clock, call.format.decoder(profile), reply, deadline)
+    try:
+        while not exchange.ended:
+            yield await exchange.advance()
+    finally:
+        reply.close()
 
 
 _ADAPTER: type[LlmAdapter] = ProviderAdapter

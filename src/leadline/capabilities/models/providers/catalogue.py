@@ -6,9 +6,8 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 import anyio
@@ -22,7 +21,7 @@ from leadline.core.llm.adapter import LlmAdapter
 from leadline.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
-    from leadline.capabilities.models.providers.profiles import Api, Profile
+    from leadline.capabilities.models.providers.profiles import Profile
 
 SHIPPED = (
     "anthropic",
@@ -48,14 +47,6 @@ SHIPPED = (
 """The providers that are there without configuration; a profile has the name of its provider."""
 
 _PROFILE_OF = {"openai-compatible": "local"}
-_ADAPTERS: Mapping[Api, tuple[str, str]] = {
-    "openai-chat": ("openai_compatible", "OpenAiCompatible"),
-    "anthropic-messages": ("anthropic", "Anthropic"),
-    "gemini": ("gemini", "Gemini"),
-    "openai-responses": ("openai_responses", "OpenAiResponses"),
-}
-"""Module beside this one and class for each way of speaking; the class takes a `Route`."""
-
 _ANSWER_LIMIT = 1 << 20
 
 
@@ -191,11 +182,9 @@ class Catalogue(ModelCatalogue):
 
         def make() -> LlmAdapter:
             from leadline.capabilities.models.providers.calling import Route  # noqa: PLC0415  as above
+            from leadline.capabilities.models.providers.formats import adapter_for  # noqa: PLC0415  as above
 
-            profile = self._profile(name)
-            module, adapter = _ADAPTERS[profile.api]
-            made = getattr(import_module(f"{__package__}.{module}"), adapter)
-            return cast("LlmAdapter", made(Route(name, profile, self._client, self._clock, self._key(name))))
+            return adapter_for(Route(name, self._profile(name), self._client, self._clock, self._key(name)))
 
         return make
 

@@ -8,10 +8,11 @@ from leadline.capabilities.models.providers.ending import Decoder
 from leadline.capabilities.models.providers.failures import html_title, http_failure, looks_like_html
 from leadline.capabilities.models.providers.http import Reply
 from leadline.capabilities.models.providers.profiles import Profile
+from leadline.capabilities.models.providers.rate_limits import rate_limits
 from leadline.core.clock import Clock
 from leadline.core.llm.failure import LlmFailure, Wait
 from leadline.core.llm.sse import SseDecoder
-from leadline.core.llm.stream import Finish, StreamEvent
+from leadline.core.llm.stream import Finish, LimitsReport, StreamEvent
 
 _BODY_LIMIT = 64 << 20
 _ERROR_BODY_LIMIT = 64 << 10
@@ -41,10 +42,16 @@ class Exchange:
         self._headers = reply.headers
         self._media_type = self._headers.get("content-type", "").partition(";")[0].strip().lower()
         self._begun = False
+        self._limits_told = False
         self.ended = False
 
     async def advance(self) -> Sequence[StreamEvent]:
         """The next events; with the `Finish` it is ended."""
+        if not self._limits_told:
+            self._limits_told = True
+            limits = rate_limits(self._profile.rate_limits, self._headers, self._clock.now())
+            if limits is not None:
+                return [LimitsReport(limits)]
         if self._reply.status != 200:
             self.ended = True
             return [Finish("error", await self._http_failure())]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from leadline.capabilities.models.providers.calling import ProviderAdapter, Route, WireFormat
+from leadline.capabilities.models.providers.calling import WireFormat
 from leadline.capabilities.models.providers.gemini_decode import GeminiDecoder
 from leadline.capabilities.models.providers.native import (
     NO_OUTPUT,
@@ -149,9 +149,4 @@ def _tool(tool: ToolSchema) -> Mapping[str, object]:
     }
 
 
-class Gemini(ProviderAdapter):
-    """A provider of the Gemini API."""
-
-    def __init__(self, route: Route, models: Mapping[str, ModelInfo] | None = None) -> None:
-        """As `ProviderAdapter`."""
-        super().__init__(route, WireFormat(_encoder, GeminiDecoder), models)
+WIRE = WireFormat(_encoder, GeminiDecoder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from leadline.capabilities.models.providers.calling import ProviderAdapter, Route, WireFormat
+from leadline.capabilities.models.providers.calling import WireFormat
 from leadline.capabilities.models.providers.native import (
     NO_OUTPUT,
     choice_of,
@@ -112,9 +112,4 @@ def _tool(tool: ToolSchema) -> Mapping[str, object]:
     return {**fixed, "parameters": tool.parameters}
 
 
-class OpenAiResponses(ProviderAdapter):
-    """A provider of OpenAI Responses."""
-
-    def __init__(self, route: Route, models: Mapping[str, ModelInfo] | None = None) -> None:
-        """As `ProviderAdapter`."""
-        super().__init__(route, WireFormat(_encoder, ResponsesDecoder), models)
+WIRE = WireFormat(_encoder, ResponsesDecoder)

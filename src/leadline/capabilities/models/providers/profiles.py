@@ -14,10 +14,11 @@ from typing import Annotated, Literal, Self, TypeAlias, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from leadline.capabilities.models.providers.rate_limits import RateLimitHeaders
 from leadline.kernel.errors import ConfigError
 
 ReasoningReplay: TypeAlias = Literal["never", "with_tools", "always", "filler"]
-Api: TypeAlias = Literal["openai-chat", "anthropic-messages", "gemini", "openai-responses"]
+Api: TypeAlias = Literal["openai-chat", "anthropic-messages", "gemini", "openai-responses", "bridge"]
 StructuredOutput: TypeAlias = Literal["none", "tool", "json_object", "json_schema"]
 FILE = "profiles.toml"
 
@@ -169,6 +170,8 @@ class Profile(Section):
     rate_limit_patterns: tuple[Pattern, ...] = ()
     """Regular expressions of codes and messages that ask to slow down, whatever the status; they go before
     ``quota_patterns``."""
+    rate_limits: RateLimitHeaders = RateLimitHeaders()
+    """Headers that tell how much may still be asked for."""
     auth_patterns: tuple[Pattern, ...] = ()
     """Regular expressions of codes and messages that say the key is not accepted, whatever the status."""
     error_statuses: Mapping[str, int] = {}
