@@ -23,7 +23,7 @@ Responder = Callable[[Received], Behaviour]
 ONCE = Behaviour("rate_limit", retry_after="0")
 
 
-PRICES = "- id: meter\n  merge:\n    prices:\n      - {model: local/*, %s}\n"
+PRICES = "- id: meter\n  merge:\n    prices:\n      local/*: {%s}\n"
 
 
 @pytest.fixture

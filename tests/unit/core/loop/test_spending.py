@@ -26,7 +26,7 @@ from leadline.testing.scripted import Call, Reply, ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
-PRICED = MeterConfig(prices=(PriceConfig(model="scripted/*", input=1_000_000.0, output=2_000_000.0),))
+PRICED = MeterConfig(prices={"scripted/*": PriceConfig(input=1_000_000.0, output=2_000_000.0)})
 """A dollar for each token of the prompt, two for each of the answer."""
 
 ANSWER = Reply("fine", usage=Usage(input=10, output=5))
