@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import anyio
 import pytest
+from anyio.abc import SocketStream
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leadline.capabilities.models.providers.decode import ChatDecoder
+from leadline.capabilities.models.providers.exchange import Exchange
+from leadline.capabilities.models.providers.http import HttpClient, Reply
 from leadline.capabilities.models.providers.profiles import build_profile, shipped_profiles
 from leadline.capabilities.models.providers.rate_limits import rate_limits, seconds_until
+from leadline.core.clock import Clock
+from leadline.core.llm.assembler import Assembler
 from leadline.core.llm.limits import Bucket, RateLimits
+from leadline.core.llm.stream import Finish, LimitsReport, StreamEvent
 
 NOW = 1_767_225_600.0
 """2026-01-01T00:00:00Z."""
 
 
 def _read(profile: str, headers: Mapping[str, str]) -> RateLimits | None:
-    return rate_limits(build_profile(shipped_profiles(), profile, {}).rate_limits, headers, NOW)
+    return rate_limits(build_profile(profile, shipped_profiles(), {}).rate_limits, headers, NOW)
 
 
 # Constructed from what each provider publishes of its headers.
@@ -187,3 +195,65 @@ def test_no_header_raises(text: str, name: str) -> None:
     found = _read("local", {"x-ratelimit-remaining-requests": "5", name: text})
     assert found is not None
     assert found.requests is None or found.requests.resets_in_s is None or found.requests.resets_in_s >= 0
+
+
+_CHUNK = b'data: {"choices":[{"delta":{"content":"Nine."},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+
+
+async def _events(status: str, headers: Mapping[str, str], body: bytes) -> Sequence[StreamEvent]:
+    """What comes of one response that a server on loopback gives."""
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    answer = f"HTTP/1.1 {status}\r\nConnection: close\r\n{head}\r\n".encode() + body
+
+    async def serve(stream: SocketStream) -> None:
+        async with stream:
+            await stream.receive()
+            await stream.send(answer)
+
+    events: list[StreamEvent] = []
+    profile, clock, client = build_profile("openai", shipped_profiles(), {}), Clock(), HttpClient()
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    async with listener, anyio.create_task_group() as serving:
+        serving.start_soon(listener.serve, serve)
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        reply = await client.post(f"http://127.0.0.1:{port}/", {}, b"{}", proxy=None, timeout_s=20)
+        assert isinstance(reply, Reply)
+        exchange = Exchange(profile, clock, ChatDecoder(profile), reply, clock.monotonic() + 20)
+
+        while not exchange.ended:
+            events += await exchange.advance()
+        reply.close()
+        await client.aclose()
+        serving.cancel_scope.cancel()
+    return events
+
+
+_LEFT = {"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "2s"}
+_REPORT = LimitsReport(RateLimits(requests=Bucket(None, 3, 2.0, steady=True)))
+
+
+@pytest.mark.anyio
+async def test_an_answer_begins_with_what_its_head_says_about_limits() -> None:
+    events = await _events("200 OK", {"Content-Type": "text/event-stream", **_LEFT}, _CHUNK)
+    assert events[0] == _REPORT
+    assert sum(isinstance(event, LimitsReport) for event in events) == 1
+    assembler = Assembler()
+    for event in events:
+        assembler.add(event)
+    assert (assembler.completion().text, assembler.completion().limits) == ("Nine.", _REPORT.limits)
+
+
+@pytest.mark.anyio
+async def test_a_refusal_says_what_its_head_says_about_limits() -> None:
+    said = {"Content-Type": "application/json", "Retry-After": "7", **_LEFT}
+    report, finish = await _events("429 Too Many Requests", said, b'{"error":{"message":"slow down"}}')
+    assert report == _REPORT
+    assert isinstance(finish, Finish)
+    assert finish.failure is not None
+    assert finish.failure.code == "RATE_LIMIT"
+
+
+@pytest.mark.anyio
+async def test_an_answer_whose_head_says_nothing_reports_nothing() -> None:
+    events = await _events("200 OK", {"Content-Type": "text/event-stream"}, _CHUNK)
+    assert not any(isinstance(event, LimitsReport) for event in events)

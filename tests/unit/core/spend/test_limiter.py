@@ -218,6 +218,20 @@ async def test_a_call_that_is_cancelled_in_the_moment_of_its_turn_passes_it_on()
         assert made.state() == (1, 0)
 
 
+async def test_when_the_call_whose_turn_it_is_goes_away_the_next_one_goes_at_once() -> None:
+    async with scene(LineConfig(model=MODEL, tokens_per_minute=100), queue_timeout_s=30) as made:
+        await made.ask("a", Ask(MODEL, tokens=60))
+        await made.ask("cancelled", Ask(MODEL, tokens=70))
+        await made.ask("late", Ask(MODEL, tokens=70))
+        await made.clock.advance(20)
+        await made.ask("small", Ask(MODEL, tokens=20))
+        await made.cancel("cancelled")
+        assert made.admitted == ["a"]
+        await made.clock.advance(10)
+        assert list(made.stops) == ["late"]
+        assert made.admitted == ["a", "small"]
+
+
 async def test_a_wait_ends_when_it_lasts_too_long_and_says_what_to_do() -> None:
     async with scene(ONE, queue_timeout_s=90) as made:
         await made.ask("a")
