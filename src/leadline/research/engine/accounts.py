@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from leadline.core.spend.account import Account, Ceilings, Exhausted, Hold, Spent
+from leadline.core.spend.account import Account, Ceilings, Hold, Spent
 from leadline.core.spend.meter import Meter
 from leadline.core.spend.money import Money, money, shown
+from leadline.research.engine.shares import Shares
 from leadline.research.events import CeilingName, RunBudget
 from leadline.research.request import RequestRefused
 
@@ -28,8 +28,7 @@ class Reached:
 class RunAccounts:
     """The accounts of one run. Its planner and its units draw on the working part, its writer on the whole.
 
-    The rest of the working part, once there is a plan, is divided among the units, so that none of them can use up
-    what the others need. What a ceiling that is reached means for the run is told once, by the first who reached one.
+    What is left of the working part, once there is a plan, is divided among the units.
     """
 
     def __init__(
@@ -46,58 +45,30 @@ class RunAccounts:
         self.budget = budget
         self.run = Account(RUN, _ceilings(budget), parent, clock=clock).restored(spent, seconds)
         self.working = self.run.keep(budget.kept, RUN)
-        self._by_unit = by_unit or {}
-        self._units: dict[str, Account] = {}
-        self._rest: Ceilings | None = None
+        self.shares = Shares(self.working, budget.unit_share, by_unit or {})
         self.reached: Reached | None = None
         """The first ceiling that was reached."""
 
-    def unit(self, unit: str, among: int) -> Account:
-        """The account of a unit, one of so many."""
-        if unit not in self._units:
-            share = self.budget.unit_share or 1 / max(1, among)
-            account = self.working.child(f"unit {unit}", _part(self._divided, share))
-            before = self._by_unit.get(unit)
-            self._units[unit] = account.restored(before, above=False) if before is not None else account
-        return self._units[unit]
-
-    @property
-    def _divided(self) -> Ceilings:
-        """What the units have between them: what is left of the working part when the first of them begins, and what
-        units used before the run was taken up."""
-        if self._rest is None:
-            left, used = self.working.remaining, Spent()
-            for one in self._by_unit.values():
-                used += one
-            self._rest = Ceilings(
-                None if left.tokens is None else left.tokens + used.tokens,
-                None if left.cost is None else Money(left.cost + used.cost),
-                None if left.calls is None else left.calls + used.calls,
-            )
-        return self._rest
-
     def spent_out(self, account: Account) -> Reached | None:
-        """The ceiling that leaves nothing at all of `account`, if one does; the run is told."""
+        """The ceiling that leaves nothing at all of `account`, if one does."""
         found = account.exhausted(_ONE)
-        return None if found is None else self.reach(_kind(found), found.message)
-
-    def reach(self, ceiling: CeilingName, message: str) -> Reached:
-        """Note that a ceiling was reached."""
-        reached = Reached(ceiling, message)
-        self.reached = self.reached or reached
-        return reached
+        return None if found is None else Reached(found.what, found.message)
 
     def stopped(self, account: Account, message: str) -> Reached:
-        """Note that a role was stopped by a ceiling, which the message of the stop names in words."""
-        return self.spent_out(account) or self.reach(_named(account, message), message)
+        """The ceiling that stopped a role, which the message of the stop names in words."""
+        return self.spent_out(account) or Reached(_named(account, message), message)
+
+    def note(self, reached: Reached) -> None:
+        """Remember that something was left undone since a ceiling was reached."""
+        self.reached = self.reached or reached
 
     def seconds_left(self, account: Account) -> float | None:
         """Seconds for which roles on `account` may be at work; None: no end is set."""
         return account.remaining.seconds
 
     def out_of_time(self, account: Account) -> Reached:
-        """Note that the time of an account is up."""
-        return self.spent_out(account) or self.reach("seconds", f"the time of {account.name} is up")
+        """The ceiling on time, which stopped a role."""
+        return Reached("seconds", f"the time of {account.name} is up")
 
     def told(self) -> str | None:
         """For the reader of the report: which ceiling was reached, and what that means; None where none was."""
@@ -142,19 +113,6 @@ def check_prices(meter: Meter, max_cost: float | None, models: Iterable[str]) ->
 def _ceilings(budget: RunBudget) -> Ceilings:
     cost = None if budget.cost is None else money(budget.cost)
     return Ceilings(budget.tokens, cost, budget.calls, budget.seconds)
-
-
-def _part(whole: Ceilings, share: float) -> Ceilings:
-    """Rounded up, so that many units with little between them can still begin; time is not divided."""
-    return Ceilings(
-        None if whole.tokens is None else math.ceil(whole.tokens * share),
-        None if whole.cost is None else Money(math.ceil(whole.cost * share)),
-        None if whole.calls is None else math.ceil(whole.calls * share),
-    )
-
-
-def _kind(found: Exhausted) -> CeilingName:
-    return found.what
 
 
 def _named(account: Account, message: str) -> CeilingName:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import cast
 
 import anyio
@@ -113,7 +114,12 @@ class Children:
         reached = self._accounts.spent_out(account)
         if reached is not None:
             self._first.set()
-            return _stopped(reached, f"not begun: {reached.message}" if attempt.child is None else None)
+            return self._stopped(reached, f"not begun: {reached.message}" if attempt.child is None else None)
+        with self._sharing(call):
+            return await self._worked(call, attempt, account)
+
+    async def _worked(self, call: RoleCall, attempt: Attempt, account: Account) -> RoleAnswer:
+        """The answer of a role that is set to work, here and now."""
         try:
             attempt, child = await self._at_work(call, attempt, account)
         except LeadlineError as error:
@@ -123,28 +129,62 @@ class Children:
             self.start_error = error
             self._first.set()
             raise
-        self._live.add(child)
-        self._first.set()
+        while True:
+            self._live.add(child)
+            self._first.set()
+            try:
+                await self._shelf.record.sync()  # while the model is at work: nobody waits for the disk
+                result, in_time = await self._result(child, account)
+                self._check_disk(child)
+                answer = _answer(call, child, result)
+                reached = None
+                if answer.status != "completed":
+                    reached = self._reached(account, child, in_time=in_time)
+                if reached is None or not in_time or not await self._more(call, account):
+                    if reached is not None:
+                        answer = self._stopped(reached, child=child.session_id)
+                    self._note_end(attempt, child, answer)
+                    await self._shelf.record.sync()
+                    return answer
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await self._free(child)
+            child = await self._take_up(call, attempt, child.session_id, account)
+
+    async def _more(self, call: RoleCall, account: Account) -> bool:
+        """Whether a unit that has used up its share may go on with what the others left over."""
+        if call.unit is None or self._accounts.spent_out(self._accounts.working) is not None:
+            return False
+        return await self._accounts.shares.more(call.unit.id)
+
+    @contextmanager
+    def _sharing(self, call: RoleCall) -> Generator[None]:
+        if call.unit is None:
+            yield
+            return
+        self._accounts.shares.begin(call.unit.id)
         try:
-            await self._shelf.record.sync()  # while the model is at work: nobody waits for the disk
-            result, in_time = await self._result(child, account)
-            self._check_disk(child)
-            answer = _answer(call, child, result)
-            if answer.status != "completed":
-                reached = self._reached(account, child, in_time=in_time)
-                answer = _stopped(reached, child=child.session_id) if reached is not None else answer
-            self._note_end(attempt, child, answer)
-            await self._shelf.record.sync()
-            return answer
+            yield
         finally:
-            with anyio.CancelScope(shield=True):
-                await self._free(child)
+            self._accounts.shares.end(call.unit.id)
+
+    def _stopped(self, reached: Reached, error: str | None = None, child: str | None = None) -> RoleAnswer:
+        """The answer of a role for which nothing is left of the budget."""
+        self._accounts.note(reached)
+        return RoleAnswer(
+            status="failed",
+            error=error or reached.message,
+            exhausted=True,
+            ceiling=reached.ceiling,
+            child=child,
+        )
 
     def _account(self, call: RoleCall) -> Account:
         """Who pays for a role: the writer may use all that there is, the others what is not kept for it."""
         if call.unit is not None:
             plan = self._shelf.record.ledger.plan
-            return self._accounts.unit(call.unit.id, len(plan.units) if plan else 1)
+            planned = [unit.id for unit in plan.units] if plan is not None else []
+            return self._accounts.shares.account(call.unit.id, planned)
         return self._accounts.run if call.role == "writer" else self._accounts.working
 
     async def _result(self, child: SubagentRun, account: Account) -> tuple[SubagentResult, bool]:
@@ -341,17 +381,6 @@ def recorded_answer(ended: RoleEnded) -> RoleAnswer:
         exhausted=ended.exhausted,
         ceiling=ended.ceiling,
         child=ended.child,
-    )
-
-
-def _stopped(reached: Reached, error: str | None = None, child: str | None = None) -> RoleAnswer:
-    """The answer of a role for which nothing is left of the budget."""
-    return RoleAnswer(
-        status="failed",
-        error=error or reached.message,
-        exhausted=True,
-        ceiling=reached.ceiling,
-        child=child,
     )
 
 

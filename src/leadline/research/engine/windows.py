@@ -12,6 +12,8 @@ from leadline.research.roles.prompts import MODEL_ROLE
 
 QUESTION_SHARE = 4
 """So many times a question, with its purpose and context, has to fit every window: each role is told it."""
+PART_SHARE = 0.14
+"""Part of a researcher's window that one part of a document may fill. What is larger would be cut (`window/spill.py`)."""
 SOURCES_SHARE = 0.4
 """Part of a researcher's window that all its source calls together may fill."""
 
@@ -51,3 +53,8 @@ def check_question(request: ResearchRequest, windows: Mapping[str, int]) -> None
 def result_tokens(window: int | None, calls: int) -> int | None:
     """Tokens that one source call may give, where a unit makes so many; None: as many as the tool gives."""
     return None if window is None else max(200, int(window * SOURCES_SHARE) // max(1, calls))
+
+
+def part_tokens(window: int | None) -> int | None:
+    """Tokens of one part of a document; None: as much as was asked for."""
+    return None if window is None else max(200, int(window * PART_SHARE))
