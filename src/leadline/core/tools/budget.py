@@ -26,6 +26,13 @@ ALWAYS_SHOWN = 400
 ID_DIGITS = 16
 """How many digits of a hash name a blob to a model."""
 
+FRAME_CHARS = 1_000
+FRAME_TOKENS = 160
+"""Room for what stands around a part of a text: where it is from, and its fence."""
+
+LEAST_PART = 32
+"""Tokens of a part in however little room."""
+
 _NOTICE_TOKENS = 64
 _MOST_CHARS_A_TOKEN = 8
 _SCRIPT_TOKENS = 4
@@ -103,6 +110,18 @@ def _ends(content: str, room: Room) -> tuple[int, int]:
             lambda size: content[len(content) - size :], min(tail_chars, len(content)), tokens // 4
         )
     return cut_before(content, head_chars), cut_after(content, max(0, len(content) - tail_chars))
+
+
+def fitting(room: Room, text: str, start: int, most: int) -> int:
+    """How many characters of `text` from `start` on, at most `most`, there is room for beside a frame of their own.
+
+    For tools that give long texts part by part: what fits is not cut. At least 1, where there is any.
+    """
+    size = max(1, min(most, len(text) - start, room.chars - FRAME_CHARS))
+    if room.tokens is None:
+        return size
+    tokens = max(room.tokens - FRAME_TOKENS, LEAST_PART)
+    return max(1, longest(lambda size: text[start : start + size], size, tokens))
 
 
 def longest(part: Callable[[int], str], most: int, tokens: int) -> int:

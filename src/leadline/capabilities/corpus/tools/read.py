@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from leadline.capabilities.corpus.seam import Corpus, CorpusDocument, UnknownDocument
 from leadline.core.llm.jsonvalue import JsonValue
+from leadline.core.tools.budget import FRAME_CHARS, Room, fitting
 from leadline.core.tools.fence import Delimiter, fence
 from leadline.core.tools.invocation import ToolInvocation
 from leadline.core.tools.spec import READS, Tool, ToolOutput, description_from
@@ -27,8 +28,13 @@ class ReadArguments(BaseModel):
     limit: int = Field(default=12_000, ge=1, le=100_000, description="How many characters at most.")
 
 
-def read_tool(corpus: Corpus, delimiter: Delimiter) -> Tool:
-    """`read` over `corpus`."""
+def read_tool(corpus: Corpus, delimiter: Delimiter, tokens: int | None = None) -> Tool:
+    """`read` over `corpus`; a result has about so many tokens at most. None: no bound beside what is asked for."""
+
+    def room(text: str, args: ReadArguments) -> int:
+        if tokens is None:
+            return args.limit
+        return fitting(Room(args.limit + FRAME_CHARS, tokens), text, args.start, args.limit)
 
     async def execute(args: ReadArguments, call: ToolInvocation) -> ToolOutput:
         try:
@@ -40,7 +46,7 @@ def read_tool(corpus: Corpus, delimiter: Delimiter) -> Tool:
         text = await to_thread.run_sync(corpus.text, document.id)
         if args.start >= len(text):
             return _past_the_end(document, args.start, len(text))
-        end = _part_end(text, args.start, args.limit)
+        end = _part_end(text, args.start, min(args.limit, room(text, args)))
         return _part(document, text, args.start, end, delimiter(call))
 
     return Tool(
