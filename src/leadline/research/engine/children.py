@@ -337,7 +337,7 @@ class Children:
             persona=persona(call.role),
             output_schema=call.schema,
             check=call.check,
-            tools=(),
+            tools=self._recall(call),
             own_tools=self._unit_tools(call, attempt, before),
             model=self._models.get(call.role),
             purpose=call.purpose,
@@ -357,13 +357,12 @@ class Children:
         if before is not None:
             sources.restore(before)
             restore_evidence(call.unit.id, self._shelf, before)
-        return (*sources.tools, record_evidence_tool(call.unit.id, self._shelf), *self._recall())
+        return (*sources.tools, record_evidence_tool(call.unit.id, self._shelf))
 
-    def _recall(self) -> tuple[Tool, ...]:
+    def _recall(self, call: RoleCall) -> tuple[str, ...]:
         """What a researcher reads back with that left its window; nothing where no row offers it."""
-        registry = self._coordinator.ctx.find(ToolRegistry)
-        recall = None if registry is None else registry.get(RECALL, None)
-        return () if recall is None else (recall,)
+        registry = None if call.unit is None else self._coordinator.ctx.find(ToolRegistry)
+        return (RECALL,) if registry is not None and registry.get(RECALL, self._coordinator.ctx.scope) else ()
 
 
 async def _then_cancel(event: anyio.Event, scope: anyio.CancelScope) -> None:
