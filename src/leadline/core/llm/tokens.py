@@ -69,6 +69,7 @@ def _ascii(raw: bytes, classes: bytes) -> float:
         + _LONG_SPACE * count(b" " * 16)
     )
     if digits:
+        total -= _DIGIT_BESIDE_LETTER * (count(b"a0") + count(b"0a"))
         total += _DIGIT * digits + _NUMBER * (b" " + classes.translate(_DIGITS)).count(b" a")
     if words:
         sampled = raw[:_SAMPLE].split()
@@ -228,19 +229,20 @@ _INDENT = 0.8
 _LONG_SPACE = 0.7
 _DIGIT = 0.38
 _NUMBER = 1.11
-_FOREIGN_LETTER = 0.044
-_FOREIGN_LONG = 2.6
+_DIGIT_BESIDE_LETTER = 0.2
+_FOREIGN_LETTER = 0.03
+_FOREIGN_LONG = 2.4
 _OTHER_THAI = 0.48
 _OTHER_DEVANAGARI = 0.31
 _SCRIPTS: dict[int, tuple[float, float]] = {
-    ord("l"): (0.5, 0.0),
+    ord("l"): (0.3, 0.0),
     ord("x"): (1.62, 0.0),
     ord("v"): (0.9, 0.0),
     ord("p"): (0.5, 0.0),
     ord("s"): (1.3, 0.0),
-    ord("g"): (0.13, 2.33),
-    ord("c"): (0.0, 2.61),
-    ord("h"): (0.83, 0.0),
+    ord("g"): (0.12, 2.1),
+    ord("c"): (0.0, 2.35),
+    ord("h"): (0.68, 0.0),
     ord("r"): (0.45, 0.0),
     ord("i"): (0.99, 0.0),
     ord("k"): (0.68, 0.0),

@@ -1,0 +1,1 @@
+"""How near the estimate of tokens is to the tokenisers of several makers."""
