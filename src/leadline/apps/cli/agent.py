@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from leadline.apps.cli.exits import Exit, Quit, refusing
+from leadline.apps.cli.placing import repeated
 from leadline.apps.cli.running import booted, run_stoppable
 from leadline.apps.cli.stopping import End, Stop
 from leadline.apps.cli.streams import document, say, visible
@@ -45,11 +46,12 @@ def run_agent(command: AgentCommand) -> Exit:
         raise Quit(Exit.USAGE, "task: it is blank. Say what the agent should do.")
     if command.corpus:
         _check(command.corpus)
-    return tell_reply(run_stoppable(lambda stop: _turn(command, stop)), as_json=command.as_json)
+    reply = run_stoppable(lambda stop: _turn(command, stop))
+    return tell_reply(reply, as_json=command.as_json, again=repeated(command.model, command.base_url))
 
 
-def tell_reply(reply: AgentReply, *, as_json: bool) -> Exit:
-    """Print what a turn came to; returns the exit code."""
+def tell_reply(reply: AgentReply, *, as_json: bool, again: str = "") -> Exit:
+    """Print what a turn came to; returns the exit code. `again` are options that going on with it needs."""
     if not reply.completed:
         say(f"leadline: the turn {_why(reply)}; see: leadline show {reply.session}")
     if as_json:
@@ -57,7 +59,7 @@ def tell_reply(reply: AgentReply, *, as_json: bool) -> Exit:
     elif reply.text and reply.end.reason != "error":
         document(visible(reply.text) if sys.stdout.isatty() else reply.text)
     if reply.completed and not as_json and sys.stderr and sys.stderr.isatty():
-        say(f'go on with: leadline resume {reply.session} "TASK"')
+        say(f'go on with: leadline resume {reply.session} "TASK"{again}')
     return Exit.DONE if reply.completed else _exit_of(reply)
 
 

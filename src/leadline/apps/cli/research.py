@@ -13,6 +13,7 @@ from anyio.lowlevel import checkpoint
 
 from leadline.apps.cli.exits import Exit, Quit, refusing, told, told_defect
 from leadline.apps.cli.files import Form, check_writable, form_of, write_report
+from leadline.apps.cli.placing import repeated
 from leadline.apps.cli.progress import Progress, open_progress
 from leadline.apps.cli.running import booted, run_stoppable
 from leadline.apps.cli.stopping import Stop
@@ -23,6 +24,7 @@ from leadline.core.home import Home
 from leadline.core.llm.adapter import Models
 from leadline.kernel.errors import LeadlineError
 from leadline.research.engine.run import ResearchRun
+from leadline.research.events import BUDGET_REACHED
 from leadline.research.report.result import ResearchResult
 
 _FIRST = (
@@ -64,6 +66,8 @@ class Delivery:
     output: Path | None
     bundle: Path | None
     as_json: bool
+    again: str = ""
+    """What has to be typed again to go on: options that follow the id."""
 
     @property
     def files(self) -> Files:
@@ -98,7 +102,12 @@ def run_research(command: ResearchCommand) -> Exit:
     Raises:
         Quit: the command cannot be carried out; nothing was started.
     """
-    delivery = Delivery(output=command.output, bundle=command.bundle, as_json=command.as_json)
+    delivery = Delivery(
+        output=command.output,
+        bundle=command.bundle,
+        as_json=command.as_json,
+        again=repeated(command.model, command.base_url),
+    )
     files = delivery.files
     return hand_over(run_stoppable(lambda stop: _research(command, files, stop)), delivery)
 
@@ -106,7 +115,7 @@ def run_research(command: ResearchCommand) -> Exit:
 def hand_over(outcome: Outcome, delivery: Delivery) -> Exit:
     """Print what a run came to, as it was asked for; returns the exit code."""
     result = outcome.result
-    _tell(result)
+    _tell(result, delivery)
     if delivery.as_json:
         _print(result.to_json(), result)
     elif result.status in ("completed", "partial") and delivery.output is None:
@@ -214,13 +223,17 @@ async def _deliver(app: Leadline, files: Files, result: ResearchResult) -> bool:
     return delivered
 
 
-def _tell(result: ResearchResult) -> None:
+def _tell(result: ResearchResult, delivery: Delivery) -> None:
     if result.status != "completed":
         say(f"leadline: {result.status}: {result.error or 'see the notes in the report'}")
+    reached = result.metadata.get(BUDGET_REACHED)
+    if reached:
+        option = "--max-time" if reached == "seconds" else f"--max-{reached}"
+        say(f"Go on with more: leadline resume {result.id} {option} MORE{delivery.again}")
     if result.status in ("cancelled", "failed") and result.report:
         say(f"What was found: leadline show {result.id} --report")
     if result.status == "cancelled":
-        say(f"Go on with it: leadline resume {result.id}")
+        say(f"Go on with it: leadline resume {result.id}{delivery.again}")
 
 
 def _print(text: str | bytes, result: ResearchResult) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from leadline.apps.cli.agent import ending, tell_reply
 from leadline.apps.cli.exits import Exit, Quit, refusing
+from leadline.apps.cli.placing import placed, repeated
 from leadline.apps.cli.progress import open_progress
 from leadline.apps.cli.research import Delivery, Files, Outcome, hand_over, see_through
 from leadline.apps.cli.running import booted, run_stoppable
@@ -40,20 +41,24 @@ def run_resume(command: ResumeCommand) -> Exit:
     Raises:
         Quit: there is nothing to go on with, or somebody else is at work on it; nothing was started.
     """
-    delivery = Delivery(output=command.output, bundle=command.bundle, as_json=command.as_json)
+    again = repeated(command.model, command.base_url)
+    delivery = Delivery(output=command.output, bundle=command.bundle, as_json=command.as_json, again=again)
     files = delivery.files
     outcome = run_stoppable(lambda stop: _resume(command, files, stop))
     if isinstance(outcome, Outcome):
         return hand_over(outcome, delivery)
-    return tell_reply(outcome, as_json=command.as_json)
+    return tell_reply(outcome, as_json=command.as_json, again=again)
 
 
 async def _resume(command: ResumeCommand, files: Files, stop: Stop) -> Outcome | AgentReply:
+    model, base_url = command.model, command.base_url
+    if model is None and base_url is None:
+        model, base_url = await placed(command.id, command.patches)
     app = Leadline(
         profile=command.profile or "research",
         patches=command.patches,
-        model=command.model,
-        base_url=command.base_url,
+        model=model,
+        base_url=base_url,
         corpus=command.corpus,
     )
     async with booted(app):

@@ -249,7 +249,7 @@ class Leadline:
             model=ModelRef.parse(model) if model else None,
             budget=run_budget(options),
         )
-        execution = Execution(progress=options.get("progress"), base_url=self._options.base_url or "")
+        execution = Execution(progress=options.get("progress"), base_url=_address(self._options.base_url))
         return await self.ctx.get(ResearchEngine).start(request, execution)
 
     async def resume_research(
@@ -443,6 +443,11 @@ class Leadline:
             SessionNotFound, AmbiguousId: there is none of that id, or several begin with it.
         """
         return await self.sessions.read(session_id)
+
+
+def _address(base_url: str | None) -> str:
+    """An address as it may be written down: none that has a name and a password in it."""
+    return base_url if base_url and "@" not in base_url else ""
 
 
 def run_budget(options: BudgetOptions) -> RunBudget:
