@@ -56,7 +56,9 @@ async def agent_rounds(origin: str, rounds: int, durability: Durability = "writt
     }
     loop = LoopConfig(durability=durability)
     with tempfile.TemporaryDirectory() as folder:
-        async with agent_stack(Path(folder), loop=loop, models_plugin=(models.plugin, config)) as stack:
+        async with agent_stack(
+            Path(folder), loop=loop, models_plugin=(models.plugin, config), invariants=False
+        ) as stack:
             stack.tools.register(stack.ctx, LOOK_UP)
             spec = AgentSpec(model=ModelRef("bench", "model"), budget=TurnBudget(max_steps=rounds))
             agent = await stack.agents.create(spec)

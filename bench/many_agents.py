@@ -33,7 +33,9 @@ async def _agents(origin: str, durability: Durability) -> tuple[float, float]:
     }
     with tempfile.TemporaryDirectory() as folder:
         loop = LoopConfig(durability=durability)
-        async with agent_stack(Path(folder), loop=loop, models_plugin=(models.plugin, config)) as stack:
+        async with agent_stack(
+            Path(folder), loop=loop, models_plugin=(models.plugin, config), invariants=False
+        ) as stack:
             stack.tools.register(stack.ctx, LOOK_UP)
             spec = AgentSpec(model=ModelRef("bench", "model"), budget=TurnBudget(max_steps=ROUNDS))
             for _ in range(WARM):
