@@ -46,7 +46,7 @@ from leadline.research.engine.listing import store_listing
 from leadline.research.engine.run import ResearchRun, RunParts
 from leadline.research.engine.spent_before import SpentBefore, spent_before
 from leadline.research.engine.warmup import warm_up
-from leadline.research.engine.windows import check_question, part_tokens, result_tokens, windows_of
+from leadline.research.engine.windows import check_question, result_tokens, windows_of
 from leadline.research.events import (
     NO_CEILINGS,
     USABLE_OUTCOMES,
@@ -314,13 +314,10 @@ class ResearchEngine(Service, key="research"):
 
         started = record.ledger.started
         window = started.windows.get("researcher") if started else None
-        part = part_tokens(window)
         tokens = result_tokens(window, self._config.source_calls + self._config.recovery_reads)
 
         def source_tools(attempt: str) -> tuple[Tool, ...]:
-            return corpus_tools(
-                corpus, lambda call: derived_token(secret, attempt, call.call_id), tokens, part
-            )
+            return corpus_tools(corpus, lambda call: derived_token(secret, attempt, call.call_id), tokens)
 
         routed = {role: ModelRef.parse(name) for role, name in started.models.items()} if started else {}
         spent = record.ledger.resumed[-1].spent_s if record.ledger.resumed else 0.0

@@ -13,9 +13,11 @@ from leadline.research.roles.prompts import MODEL_ROLE
 QUESTION_SHARE = 4
 """So many times a question, with its purpose and context, has to fit every window: each role is told it."""
 PART_SHARE = 0.14
-"""Part of a researcher's window that one part of a document may fill. What is larger would be cut (`window/spill.py`)."""
+"""Part of a researcher's window that one source call may fill. What is larger would be cut (`window/spill.py`)."""
 SOURCES_SHARE = 0.4
-"""Part of a researcher's window that all its source calls together may fill."""
+"""Part of a researcher's window that all its source calls together may fill, so that none has to leave it again."""
+LEAST_RESULT = 200
+"""Tokens of a result in however small a window."""
 
 
 def windows_of(models: Models, default: ModelRef, routed: Mapping[str, str]) -> Mapping[str, int]:
@@ -52,9 +54,6 @@ def check_question(request: ResearchRequest, windows: Mapping[str, int]) -> None
 
 def result_tokens(window: int | None, calls: int) -> int | None:
     """Tokens that one source call may give, where a unit makes so many; None: as many as the tool gives."""
-    return None if window is None else max(200, int(window * SOURCES_SHARE) // max(1, calls))
-
-
-def part_tokens(window: int | None) -> int | None:
-    """Tokens of one part of a document; None: as much as was asked for."""
-    return None if window is None else max(200, int(window * PART_SHARE))
+    if window is None:
+        return None
+    return max(LEAST_RESULT, int(window * min(PART_SHARE, SOURCES_SHARE / max(1, calls))))

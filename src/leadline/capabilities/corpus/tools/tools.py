@@ -9,12 +9,9 @@ from leadline.core.tools.fence import Delimiter
 from leadline.core.tools.spec import Tool
 
 
-def corpus_tools(
-    corpus: Corpus, delimiter: Delimiter, tokens: int | None = None, read_tokens: int | None = None
-) -> tuple[Tool, ...]:
+def corpus_tools(corpus: Corpus, delimiter: Delimiter, tokens: int | None = None) -> tuple[Tool, ...]:
     """`corpus_search` and `read` over `corpus`; what they return stands behind fences of `delimiter`.
 
-    `tokens`: what one search may give, for a model with a small window, and `read_tokens` one part that is read; None:
-    as much as was asked for.
+    `tokens`: what one result may have, for a model with a small window; None: as much as was asked for.
     """
-    return search_tool(corpus, delimiter, tokens), read_tool(corpus, delimiter, read_tokens)
+    return search_tool(corpus, delimiter, tokens), read_tool(corpus, delimiter, tokens)
