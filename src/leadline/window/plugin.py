@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leadline.core.agent.agents import Agents
-from leadline.core.agent.signals import RequestFailed, RequestPending, Retry
+from leadline.core.agent.signals import GiveUp, RequestFailed, RequestPending, Retry
 from leadline.core.config import ConfigParser
 from leadline.core.ids import Ids
 from leadline.core.llm.adapter import Models
@@ -32,7 +32,7 @@ async def _apply(ctx: Context, config: WindowConfig) -> None:
             # A request that is larger than it could be is better than none.
             ctx.report(error, f"making room for {signal.agent.id}")
 
-    async def failed(signal: RequestFailed) -> Retry | None:
+    async def failed(signal: RequestFailed) -> Retry | GiveUp | None:
         try:
             return await window.failed(signal)
         except Exception as error:

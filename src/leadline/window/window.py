@@ -10,9 +10,10 @@ from weakref import WeakKeyDictionary
 import anyio
 import msgspec
 
-from leadline.core.agent.signals import Retry
+from leadline.core.agent.signals import GiveUp, Retry
 from leadline.core.ids import Ids
 from leadline.core.llm.adapter import Models, ModelsError
+from leadline.core.llm.failure import Stop
 from leadline.core.llm.messages import UserMessage
 from leadline.core.loop.sizing import answer_room
 from leadline.core.loop.thread import SNAPSHOT
@@ -27,7 +28,7 @@ from leadline.window.compact import Bounds, Span, beginning, replacement, span_t
 from leadline.window.events import SummaryFailed, WindowFull
 from leadline.window.gauge import Gauge, reported_ratio, table
 from leadline.window.prune import prunable, pruned_size
-from leadline.window.spill import RECALL
+from leadline.window.spill import RECALL, window_of
 from leadline.window.summary import KIND, NoSummary, Summary, instruction, summarise
 from leadline.window.trim import spans_to_trim
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from leadline.core.agent.agent import Agent
     from leadline.core.agent.signals import RequestFailed, RequestPending
     from leadline.core.llm.messages import Conversation
+    from leadline.core.llm.request import ModelRef
     from leadline.core.session.events import Event
     from leadline.core.session.log import Session
     from leadline.kernel.context import Context
@@ -48,10 +50,6 @@ _SHRINKS = 0.8
 
 class WindowError(LeadlineError):
     """The window of a session cannot be changed in that way."""
-
-
-class WindowDoesNotFit(WindowError):
-    """A request is too large and nothing more can be left out."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +157,15 @@ class Window(Service, key="window"):
         session.append(undone)
         return undone
 
+    def tokens_of(self, model: ModelRef) -> int | None:
+        """Tokens that a model takes, as configured here, else as its provider says; None where nobody knows."""
+        own = self._config.of(str(model))
+        return (
+            own.window
+            if own is not None and own.window is not None
+            else window_of(self._ctx.get(Models), model)
+        )
+
     # before a request
 
     async def pending(self, signal: RequestPending) -> None:
@@ -180,8 +187,8 @@ class Window(Service, key="window"):
             if room is not None and signal.tokens > room.limit:
                 await self._make_room(agent, course, room, signal.tokens)
 
-    async def failed(self, signal: RequestFailed) -> Retry | None:
-        """A request failed; `Retry` where it was too large and is smaller now."""
+    async def failed(self, signal: RequestFailed) -> Retry | GiveUp | None:
+        """A request failed; `Retry` where it was too large and is smaller now, else what fills the window."""
         agent, failure = signal.agent, signal.failure
         if failure.code != OVERFLOW or agent.spec.kind == KIND:
             return None
@@ -201,8 +208,7 @@ class Window(Service, key="window"):
                 room = self._smaller(agent, window or largest, count)
                 if await self._make_room(agent, course, room, largest, hard=True) < gauge.total:
                     return Retry()
-            self._give_up(agent, gauge, window)
-        return None
+            return self._give_up(agent, gauge, window)
 
     # the defences
 
@@ -357,16 +363,18 @@ class Window(Service, key="window"):
             return []
         return [text for text in told if text]
 
-    def _give_up(self, agent: Agent, gauge: Gauge, window: int | None) -> None:
+    def _give_up(self, agent: Agent, gauge: Gauge, window: int | None) -> GiveUp:
         parts = gauge.parts()
         agent.session.append(WindowFull(window=window, tokens=gauge.total, parts=parts))
         takes = f"{agent.model} takes {window:,}" if window else f"{agent.model} refuses it"
-        self._ctx.report(
-            WindowDoesNotFit(
-                f"a request of {agent.id} has about {gauge.total:,} tokens, {takes}, and nothing more can be left out:"
-                f"\n{table(parts)}"
-            ),
-            f"window of {agent.id}",
+        return GiveUp(
+            Stop(
+                OVERFLOW,
+                f"the request has about {gauge.total:,} tokens, {takes}, and nothing more can be left out. "
+                f"It has:\n{table(parts)}",
+                next_step="shorten the input, offer fewer tools, or use a model with a larger window",
+                window_tokens=window,
+            )
         )
 
     # what is known

@@ -152,7 +152,14 @@ class Retry:
 
 
 @dataclass(frozen=True)
-class RequestFailed(First[Retry]):
+class GiveUp:
+    """Let the turn end with this failure, which says more than the one that happened."""
+
+    failure: LlmFailure
+
+
+@dataclass(frozen=True)
+class RequestFailed(First["Retry | GiveUp"]):
     """A request failed and the retry policy has given up; `Retry` takes the recovery over."""
 
     agent: Agent

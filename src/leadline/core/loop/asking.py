@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from leadline.core.agent.signals import CallWaiting, RequestFailed
+from leadline.core.agent.signals import CallWaiting, GiveUp, RequestFailed
 from leadline.core.llm.assembler import Completion
 from leadline.core.llm.failure import Wait
 from leadline.core.llm.messages import AssistantMessage, Reasoning, Text, ToolCall
@@ -161,9 +161,8 @@ class Asking:
             tries.waited += decision.seconds
             return "again"
         self._record.write(*ended)
-        if await self._recovered(tries, decision.failure):
-            return "anew"
-        return End("error", failure=decision.failure)
+        left = await self._left(tries, decision.failure)
+        return "anew" if left is None else End("error", failure=left)
 
     async def _ready(self, tries: _Tries, *, again: bool = False) -> Ready | End:
         """The next request; where it is too large, plugins may make it smaller as often as it helps."""
@@ -173,8 +172,9 @@ class Asking:
                 self.max_tokens = ready.max_tokens
                 return ready
             self._record.flush()
-            if not await self._recovered(tries, ready):
-                return End("error", failure=ready)
+            left = await self._left(tries, ready)
+            if left is not None:
+                return End("error", failure=left)
 
     async def _attempt(self, ready: Ready, number: int) -> Completion | End:
         """One attempt, from the reservation of what it may use to what it used; the turn's end where it is not made."""
@@ -251,13 +251,16 @@ class Asking:
         cost = opened.settle(usage, completion.limits, failure, guess)
         self._cost = None if cost is None or not cost.complete else cost.known
 
-    async def _recovered(self, tries: _Tries, failure: LlmFailure) -> bool:
-        """Whether a plugin takes the failure over and wants another attempt; not for ever."""
+    async def _left(self, tries: _Tries, failure: LlmFailure) -> LlmFailure | None:
+        """The failure that the turn ends with; None where a plugin wants another attempt, which it may not for ever."""
         if not self._loop.heard(RequestFailed) or tries.recovered >= MOST_RECOVERIES:
-            return False
+            return failure
         tries.recovered += 1
         signal = RequestFailed(self._agent, self._record.turn, self._record.step, tries.attempt, failure)
-        return await self._agent.ctx.first(signal) is not None
+        answer = await self._agent.ctx.first(signal)
+        if isinstance(answer, GiveUp):
+            return answer.failure
+        return failure if answer is None else None
 
     def _cut_off(self, partial: Completion, ready: Ready, attempt: int) -> None:
         """What a person could read by now is kept, without calls; where there is nothing, the end is."""
