@@ -343,14 +343,14 @@ class Limiter(Service, key="limiter"):
     def _undo(self, permit: Permit) -> None:
         now = self._clock.monotonic()
         permit.line.unmade(permit, now)
-        self._free(permit, 0, now)
+        self._free(permit, None, now, made=False)
 
-    def _free(self, permit: Permit, tokens: int | None, now: float) -> None:
+    def _free(self, permit: Permit, tokens: int | None, now: float, *, made: bool = True) -> None:
         line = permit.line
         line.active -= 1
         if permit.place is not None and self._shared is not None:
             try:
-                self._shared.give_back(line.model, permit.place, tokens)
+                self._shared.give_back(line.model, permit.place, tokens, made=made)
             except SharedLinesUnusable as error:
                 self._stand_alone(error)
         if permit.ask.child:

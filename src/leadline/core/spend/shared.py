@@ -81,8 +81,8 @@ class SharedLines(Service, key="shared_lines"):
         """
 
     @abstractmethod
-    def give_back(self, model: str, place: Place, tokens: int | None) -> None:
-        """The call has ended. `tokens`: what it took; None: what was thought; zero: it was never made.
+    def give_back(self, model: str, place: Place, tokens: int | None, *, made: bool = True) -> None:
+        """The call has ended. `tokens`: what it took; None: what was thought. Not `made`: it took nothing at all.
 
         Raises:
             SharedLinesUnusable.
