@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
+import re
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -11,8 +12,9 @@ from pathlib import Path
 import pytest
 from anyio.from_thread import start_blocking_portal
 
+from leadline.testing.provider_server.behaviours import Behaviour
 from leadline.testing.provider_server.limits import ServerWindow
-from leadline.testing.provider_server.server import ProviderServer
+from leadline.testing.provider_server.server import ProviderServer, Received
 from leadline.testing.researcher import topics, write_corpus
 from leadline.testing.text_researcher import TextResearcher
 from tests.composition.cli import Command, program
@@ -23,7 +25,9 @@ REFUSING = ServerWindow(tokens=WINDOW, wording="vllm", output_counts=True, bytes
 
 
 @contextmanager
-def served(model: TextResearcher, window: ServerWindow = REFUSING) -> Generator[ProviderServer]:
+def served(
+    model: Callable[[Received], Behaviour], window: ServerWindow = REFUSING
+) -> Generator[ProviderServer]:
     """The model on loopback, which refuses what does not fit its window."""
     with start_blocking_portal() as portal:
         server = ProviderServer(model, window=window, strict=True)
@@ -31,18 +35,10 @@ def served(model: TextResearcher, window: ServerWindow = REFUSING) -> Generator[
             yield server
 
 
-def added(command: Command, server: ProviderServer) -> None:
+def added(command: Command, server: ProviderServer, *more: str) -> None:
     """Add the model as a user does."""
-    words = [
-        "small/eight-k",
-        "--base-url",
-        server.base_url,
-        "--no-tools",
-        "--window",
-        str(WINDOW),
-        "--default",
-    ]
-    assert command("models", "add", *words).code == 0
+    words = ["small/eight-k", "--base-url", server.base_url, "--no-tools", "--window", str(WINDOW)]
+    assert command("models", "add", *words, "--default", *more).code == 0
 
 
 def too_long(server: ProviderServer) -> list[int]:
@@ -195,3 +191,82 @@ def test_the_requests_of_a_role_extend_each_other(command: Command, home: Path, 
     assert requests_extend(unit)
     roles = [row["role"] for row in json.loads(unit[-1])["messages"]]
     assert roles == ["system", *["user", "assistant"] * (len(roles) // 2 - 1), "user"]
+
+
+@pytest.mark.parametrize("kind", ["local", "anthropic", "gemini", "openai-responses"])
+def test_every_wire_format_carries_it(
+    command: Command, home: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMALL_KEY", "k")
+    folder, model = tmp_path / "share", TextResearcher()
+    write_corpus(folder, topics(1, 3))
+    with served(model) as server:
+        added(command, server, "--like", kind, "--key-env", "SMALL_KEY")
+        ended = command(
+            "research", "How much water was in the Alder reservoir?", "--corpus", folder, "--json"
+        )
+        assert ended.code == 0, ended.err
+        assert model.native == []
+    assert len(ended.json["citations"]) == 3
+    audited(command, ended.json["id"])
+
+
+def test_a_model_that_writes_every_call_wrongly_at_first_is_told_and_gets_there(
+    command: Command, home: Path, tmp_path: Path
+) -> None:
+    folder, model = tmp_path / "share", TextResearcher(slips=True)
+    write_corpus(folder, topics(1, 3))
+    with served(model) as server:
+        added(command, server)
+        ended = command(
+            "research", "How much water was in the Alder reservoir?", "--corpus", folder, "--json"
+        )
+    assert ended.code == 0, ended.err
+    assert (ended.json["status"], len(ended.json["citations"])) == ("completed", 3)
+    assert model.slipped >= 4
+    audited(command, ended.json["id"])
+
+
+def test_an_answer_that_is_cut_off_in_a_call_runs_nothing_and_shows_no_half_of_it(
+    command: Command, home: Path
+) -> None:
+    def cut(request: Received) -> Behaviour:
+        form = re.search(r"<call-(\w+) NAME>", str(request.messages[0]["content"]))
+        assert form is not None
+        if len(server.requests) > 1:
+            return Behaviour(text="It is done.")
+        return Behaviour(
+            "max_tokens", text=f'I confirm.\n<call-{form[1]} confirm>\n{{"word": "ha', chunk_chars=3
+        )
+
+    with served(cut) as server:
+        added(command, server)
+        ended = command("models", "test", "--json")
+    assert (ended.json["answered"], ended.json["called_tool"], ended.json["text"]) == (
+        False,
+        False,
+        "It is done.",
+    )
+    corrected = str(server.requests[1].messages[-1]["content"])
+    assert "its call of confirm was not run" in corrected
+    assert "<call-" not in str(server.requests[1].messages[2]["content"])
+    audited(command, ended.json["session"])
+
+
+def test_a_test_of_a_model_finds_that_it_calls_tools_in_text(command: Command, home: Path) -> None:
+    def confirming(request: Received) -> Behaviour:
+        form = re.search(r"<call-(\w+) NAME>", str(request.messages[0]["content"]))
+        word = re.search(r"“?(\w+)”?\W*$", str(request.messages[1]["content"]))
+        assert form is not None
+        assert word is not None
+        if "<result-" in str(request.messages[-1]["content"]):
+            return Behaviour(text="Confirmed.")
+        return Behaviour(
+            text=f'<call-{form[1]} confirm>\n{{"word": "{word[1]}"}}\n</call-{form[1]}>', chunk_chars=2
+        )
+
+    with served(confirming) as server:
+        added(command, server)
+        ended = command("models", "test")
+    assert b"calls tools" in ended.out
+    assert ended.code == 0

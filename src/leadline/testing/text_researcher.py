@@ -22,6 +22,8 @@ _EVIDENCE = re.compile(
 )
 _WRITTEN = re.compile(r"^(.+) \[(u\d+\.e\d+(?:, u\d+\.e\d+)*)\]$", re.M)
 _SENTENCE = re.compile(r"[A-Z][^.!?\n\[\]<>*_|`#\\]{30,300}[.!?](?=\s)")
+_CORRECTED = "answer without these tags."
+"""How the message ends that says how a call is written."""
 _WORD = re.compile(r"\w{4,}")
 
 
@@ -53,17 +55,19 @@ class TextResearcher:
         reads: int = 2,
         quotes: int = 6,
         chunk_chars: int = 7,
-        prose: bool = True,
+        slips: bool = False,
     ) -> None:
         """`units`: questions of the plan; none: the question itself. A unit makes `reads` reads and `quotes` records.
 
-        `prose`: whether it says something before it calls.
+        `slips`: it writes each call wrongly at first, in one way after another, and rightly once it is told so.
         """
         self._units = tuple(units)
         self._reads = reads
         self._quotes = quotes
         self._chunk_chars = chunk_chars
-        self._prose = prose
+        self._slips = slips
+        self.slipped = 0
+        """How many calls it wrote wrongly."""
         self.native: list[int] = []
         """Numbers of requests that held anything but plain text: a tool, a call, a result of one."""
 
@@ -73,15 +77,16 @@ class TextResearcher:
             self.native.append(request.n)
             return Behaviour("invalid_request", message="This model does not support tools.")
         system, task, results = _read(request)
+        told = str(request.messages[-1]["content"])
         form = _FORM.search(system)
         if form is None:
             return self._says("There is nothing that I could call.")
         key = form[1]
         if "## corpus_search" in system:
-            return self._unit(key, task, results)
+            return self._unit(told, key, task, results)
         if "Arguments: {brief" in system:
-            return self._calls(key, "", ("structured_output", self._plan(task)))
-        return self._calls(key, "", ("structured_output", _report(task)))
+            return self._calls(told, key, "", ("structured_output", self._plan(task)))
+        return self._calls(told, key, "", ("structured_output", _report(task)))
 
     def _plan(self, task: str) -> Mapping[str, object]:
         questions = self._units or (_line(task, "Question"),)
@@ -90,15 +95,15 @@ class TextResearcher:
         ]
         return {"brief": "What the documents say.", "units": units}
 
-    def _unit(self, key: str, task: str, results: Sequence[_Result]) -> Behaviour:
+    def _unit(self, told: str, key: str, task: str, results: Sequence[_Result]) -> Behaviour:
         question = _line(task, "Unit question")
         searched = [one for one in results if one.tool == "corpus_search"]
         if not searched:
-            return self._calls(key, "I look for it.", ("corpus_search", {"query": question}))
+            return self._calls(told, key, "I look for it.", ("corpus_search", {"query": question}))
         sources = list(dict.fromkeys(_SOURCE.findall(searched[0].content)))
         reads = [one for one in results if one.tool == "read"]
         if len(reads) < min(self._reads, len(sources)):
-            return self._calls(key, "I read on.", ("read", {"source": sources[len(reads)]}))
+            return self._calls(told, key, "I read on.", ("read", {"source": sources[len(reads)]}))
         if not any(one.tool == "record_evidence" for one in results):
             best = _best(question, sources, reads)[: self._quotes]
             if best:
@@ -106,21 +111,38 @@ class TextResearcher:
                     ("record_evidence", {"source": source, "quote": quote, "claim": quote})
                     for source, quote in best
                 ]
-                return self._calls(key, "This answers it.", *records)
+                return self._calls(told, key, "This answers it.", *records)
         recorded = sum(one.tool == "record_evidence" and not one.failed for one in results)
-        told = {"findings": f"{recorded} passages.", "unresolved": [] if recorded else [question]}
-        return self._calls(key, "", ("structured_output", told))
+        found = {"findings": f"{recorded} passages.", "unresolved": [] if recorded else [question]}
+        return self._calls(told, key, "", ("structured_output", found))
 
-    def _calls(self, key: str, prose: str, *calls: tuple[str, Mapping[str, object]]) -> Behaviour:
+    def _calls(self, told: str, key: str, prose: str, *calls: tuple[str, Mapping[str, object]]) -> Behaviour:
         blocks = [
             f"<call-{key} {name}>\n{json.dumps(arguments, ensure_ascii=False)}\n</call-{key}>"
             for name, arguments in calls
         ]
-        said = [prose] if prose and self._prose else []
-        return self._says("\n\n".join([*said, *blocks]))
+        right = "\n\n".join([*([prose] if prose else []), *blocks])
+        if self._slips and not told.endswith(_CORRECTED):
+            self.slipped += 1
+            return self._says(_slip(right, calls, self.slipped))
+        return self._says(right)
 
     def _says(self, text: str) -> Behaviour:
         return Behaviour("success", text=text, chunk_chars=self._chunk_chars)
+
+
+def _slip(right: str, calls: Sequence[tuple[str, Mapping[str, object]]], number: int) -> str:
+    """A call as models write it who do not keep to the form."""
+    name, arguments = calls[0]
+    made = {"name": name, "arguments": arguments}
+    ways = (
+        f"```xml\n{right}\n```",
+        f"{right}\n\nThe result is not known to me yet.",
+        f"<tool_call>\n{json.dumps(made)}\n</tool_call>",
+        right[: right.rfind("\n</call-")],
+        json.dumps(made),
+    )
+    return ways[number % len(ways)]
 
 
 def _is_native(request: Received) -> bool:
