@@ -66,7 +66,7 @@ async def test_each_role_sees_its_own_tools_and_no_others(
         await app.research(QUESTION, corpus=[corpus])
         tools = [request.tools for request in server.requests]
     assert tools[0] == ("structured_output",)
-    assert tools[1] == ("corpus_search", "read", "record_evidence", "structured_output")
+    assert tools[1] == ("corpus_search", "read", "recall", "record_evidence", "structured_output")
     assert tools[-1] == ("structured_output",)
 
 

@@ -101,6 +101,21 @@ def _export(parser: ArgumentParser) -> None:
     )
 
 
+def _context(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="a run or a session; the beginning of an id does")
+    parser.add_argument("--compact", action="store_true", help="first let the model summarise the older part")
+    parser.add_argument(
+        "--undo",
+        nargs="?",
+        const=-1,
+        type=int,
+        metavar="EVENT",
+        help="first take back a change of the window, by the number of its event; default: the latest",
+    )
+    _as_json(parser)
+    _composition(parser)
+
+
 def _audit(parser: ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", help="a run or a session; the beginning of an id does")
     _as_json(parser)
@@ -191,6 +206,9 @@ COMMANDS = (
     ),
     Command("verify", "Check a bundle offline: every byte, every quote, every deterministic check.", _verify),
     Command("show", "Print the transcript of a session, or the report of a run.", _show, over_store=True),
+    Command(
+        "context", "Show what fills the window of a session's next request, or make room in it.", _context
+    ),
     Command("audit", "Prove from the log what was sent to a model: every request, digest by digest.", _audit),
     Command("usage", "Tell what a run or a session used and what it cost.", _usage, over_store=True),
     Command(

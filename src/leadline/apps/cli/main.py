@@ -195,6 +195,23 @@ def _usage(given: Given) -> Exit:
     return run_usage(given)
 
 
+def _context(given: Given) -> Exit:
+    from leadline.apps.cli.context import ContextCommand, run_context
+
+    return run_context(
+        ContextCommand(
+            id=given.id,
+            as_json=given.as_json,
+            compact=given.compact,
+            undo=given.undo,
+            model=given.model,
+            base_url=given.base_url,
+            profile=given.profile,
+            patches=tuple(given.patch),
+        )
+    )
+
+
 def _audit(given: Given) -> Exit:
     from leadline.apps.cli.audit import AuditCommand, run_audit
 
@@ -378,6 +395,7 @@ _WORK: Mapping[str, Callable[[Given], Exit]] = {
     "resume": _resume,
     "verify": _verify,
     "show": _show,
+    "context": _context,
     "audit": _audit,
     "usage": _usage,
     "replay": _replay,

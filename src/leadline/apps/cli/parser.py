@@ -93,6 +93,8 @@ class Given(Namespace):
     store: str | None
     remove: bool
     timeout: float | None
+    compact: bool
+    undo: int | None
 
 
 def text(word: str) -> str:

@@ -28,8 +28,10 @@ from leadline.kernel.loader.reconcile import boot
 from leadline.kernel.plugin import Plugin
 
 if TYPE_CHECKING:
+    from leadline.apps.sdk.windows import WindowView
     from leadline.capabilities.corpus.seam import Progress
     from leadline.core.agent.agent import Agent
+    from leadline.core.session.events import WindowChanged
     from leadline.core.session.log import Session
     from leadline.core.spend.account import Account
     from leadline.research.engine.run import ResearchRun
@@ -435,6 +437,42 @@ class Leadline:
 
         found = await self.sessions.resolve(run_id)
         return await load_run(self.ctx.get(SessionStore), self.ctx.get(Blobs), found)
+
+    async def context(self, session_id: str) -> WindowView:
+        """What fills the window of a session's next request, and those of the sessions below it; the beginning of its id does.
+
+        Works on sessions and runs in any state, also while somebody writes them.
+
+        Raises:
+            SessionNotFound, AmbiguousId: there is none of that id, or several begin with it.
+        """
+        from leadline.apps.sdk.windows import window_view
+
+        return await window_view(self.ctx, await self.sessions.resolve(session_id))
+
+    async def compact(self, session_id: str) -> WindowChanged:
+        """Put a summary in the place of the older part of what the model of an agent's session sees. The log keeps it all.
+
+        Raises:
+            NotCompacted: there is too little to summarise, or the summary did not come; nothing has changed.
+            as `open_agent` with `resume`.
+        """
+        from leadline.apps.sdk.windows import compacted
+
+        async with self.open_agent(resume=session_id) as agent:
+            return await compacted(self.ctx, agent)
+
+    async def undo_compaction(self, session_id: str, seq: int | None = None) -> WindowChanged:
+        """Let the model of an agent's session see again what the change of that number hid; None: the latest one.
+
+        Raises:
+            WindowError: there is no such change, or it counts no more.
+            as `open_agent` with `resume`.
+        """
+        from leadline.window.window import Window
+
+        async with self.open_agent(resume=session_id) as agent:
+            return self.ctx.get(Window).undo(agent.session, seq)
 
     async def session(self, session_id: str) -> Session:
         """A session from the store, for reading; the beginning of its id does.
