@@ -18,6 +18,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from leadline.core.llm.jsonvalue import JsonValue
 from leadline.core.session.errors import BlobWriteFailed, SessionWriteFailed
+from leadline.core.spend.meter import BudgetReached
 from leadline.core.tools.admission import described
 from leadline.core.tools.flight import Flight
 from leadline.core.tools.outcome import Code, aborted, canonical, failed
@@ -152,6 +153,8 @@ async def _attempts(flight: Flight, entry: Registered) -> ToolOutput:
         except (SessionWriteFailed, BlobWriteFailed):
             # Nothing that is for a model to act on: what it would do about it could not be written down either.
             raise
+        except BudgetReached as error:
+            return failed(Code.BUDGET, f"{tool.name} could not pay for what it needs: {error}")
         except Exception as error:  # noqa: BLE001 - told to the model and to the kernel's report
             if attempt < tool.attempts:
                 continue

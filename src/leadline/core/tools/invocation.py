@@ -13,6 +13,7 @@ from leadline.core.tools.outcome import ToolOutcome
 
 if TYPE_CHECKING:
     from leadline.core.session.log import Session
+    from leadline.core.spend.account import Account
     from leadline.kernel.context import Context
     from leadline.kernel.scope import Scope
 
@@ -28,6 +29,10 @@ class Caller:
 
     agent_id: str | None = None
     session: Session | None = None
+    account: Account | None = None
+    """Whom it is charged to when a tool pays for something."""
+    group: str = ""
+    """The session at the root, whose turn it is in a line."""
 
 
 @dataclass(frozen=True, eq=False)
