@@ -61,7 +61,7 @@ class Turn:
         self._account = self._opened_account()
         self._asking = Asking(loop, agent, thread, self._record, self._account)
         self._calls = StepCalls(loop, agent, self._record)
-        self._caller = Caller(agent.ctx, agent.id, agent.session)
+        self._caller = Caller(agent.ctx, agent.id, agent.session, self._account, agent.group)
         self._faults = Faults()
         self._too_long: str | None = None
         """What was said when an answer reached the output ceiling; the turn cannot end well after that."""
