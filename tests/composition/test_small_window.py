@@ -146,6 +146,37 @@ def test_what_was_left_out_of_the_writing_is_named_and_kept(
     assert all(f'"id":"{name}"' in logged for name in left_out)
 
 
+def test_a_part_that_is_not_written_is_listed_from_its_evidence(
+    command: Command, home: Path, long_corpus: Path
+) -> None:
+    names = ("Alder", "Birch", "Cedar")
+    model = TextResearcher([f"How much water did the {name} reservoir hold?" for name in names], quotes=12)
+
+    def failing(request: Received) -> Behaviour:
+        second = b"written part by part" in request.raw and in_parts(server) == 2
+        return Behaviour("invalid_request", message="no") if second else model(request)
+
+    with served(failing) as server:
+        added(command, server)
+        ended = command(
+            "research",
+            "How much water did the reservoirs hold?",
+            "--corpus",
+            long_corpus,
+            "--breadth",
+            "broad",
+            "--json",
+        )
+        parts = in_parts(server)
+    assert (ended.code, ended.json["status"]) == (0, "partial"), ended.err
+    assert any(
+        note.startswith(f"Part 2 of {parts} of the report was not written") for note in ended.json["notes"]
+    )
+    quotes = {one["quote"] for one in ended.json["citations"]}
+    assert len(quotes) == 36
+    assert ended.json["report"].count("In short") == 1
+
+
 def test_a_question_that_leaves_no_room_is_refused_before_anything_starts(
     command: Command, home: Path, corpus: Path
 ) -> None:

@@ -58,7 +58,8 @@ async def write_in_parts(run: Run, data: SynthesisData, split: Split) -> Written
     notes += _not_written_about(split.left_out, len(data.evidence))
     error = "; ".join(dict.fromkeys(errors)) or None
     if not written:
-        return Written(None, notes, RoleAnswer(status="failed", error=error or "no part was written"))
+        why = error or "no piece of the evidence fits the window of the writer"
+        return Written(None, notes, RoleAnswer(status="failed", error=why))
     if total > 1:
         title = await _open(run, split.parts[0], sections, unresolved) or title
     whole = Report(
