@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 from anyio.from_thread import start_blocking_portal
 
@@ -17,7 +20,7 @@ from leadline.testing.provider_server.limits import ServerWindow
 from leadline.testing.provider_server.server import ProviderServer, Received
 from leadline.testing.researcher import topics, write_corpus
 from leadline.testing.text_researcher import TextResearcher
-from tests.composition.cli import Command, program
+from tests.composition.cli import Command, program, run_id, started, until
 
 WINDOW = 8192
 REFUSING = ServerWindow(tokens=WINDOW, wording="vllm", output_counts=True, bytes_per_token=3.5)
@@ -301,3 +304,37 @@ def test_a_test_of_a_model_finds_that_it_calls_tools_in_text(command: Command, h
         ended = command("models", "test")
     assert b"calls tools" in ended.out
     assert ended.code == 0
+
+
+def test_a_run_that_is_killed_between_the_parts_goes_on_with_the_next_one(
+    command: Command, home: Path, long_corpus: Path
+) -> None:
+    names = ("Alder", "Birch", "Cedar")
+    model = TextResearcher([f"How much water did the {name} reservoir hold?" for name in names], quotes=12)
+    killed = threading.Event()
+
+    def slow(request: Received) -> Behaviour:
+        answer = model(request)
+        if b"written part by part" in request.raw and in_parts(server) == 2 and not killed.is_set():
+            return msgspec.structs.replace(answer, delay_s=3600.0)
+        return answer
+
+    with served(slow) as server:
+        added(command, server)
+        words = ["research", "How much water did the reservoirs hold?", "--corpus", str(long_corpus)]
+        process = started(*words, "--breadth", "broad")
+        run = run_id(until(process, "run "))
+        while in_parts(server) < 2:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.kill()
+        process.communicate()
+        killed.set()
+        ended = command("resume", run, "--json")
+        assert ended.code == 0, ended.err
+        bodies = [one.raw for one in server.requests if b"written part by part" in one.raw]
+    assert ended.json["status"] == "completed"
+    # Only the request that was in flight was made again, and it was the same.
+    assert len(bodies) - len(set(bodies)) == 1
+    assert bodies[1] == bodies[2]
+    audited(command, run)
