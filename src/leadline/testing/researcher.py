@@ -89,7 +89,8 @@ class ScriptedResearcher:
 
     def _researched(self, request: Received) -> Behaviour:
         text = str(request.messages[1]["content"])
-        topic = next(one for one in self._topics if f"What is known of the {one.name}?" in text)
+        asked = (one for one in self._topics if f"What is known of the {one.name}?" in text)
+        topic = next(asked, self._topics[0])
         results = [str(message["content"]) for message in request.messages if message["role"] == "tool"]
         if not results:
             return self._calls(request, CallSpec("corpus_search", {"query": topic.name}))

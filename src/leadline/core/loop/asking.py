@@ -11,10 +11,11 @@ from leadline.core.llm.failure import Wait
 from leadline.core.llm.messages import AssistantMessage, Reasoning, Text, ToolCall
 from leadline.core.llm.retry import Delay
 from leadline.core.llm.stream import Finish
-from leadline.core.llm.tokens import text_tokens
+from leadline.core.llm.tokens import least_tokens, text_tokens
 from leadline.core.llm.usage import Usage
 from leadline.core.loop.attempt import Attempt
 from leadline.core.loop.preparing import Preparing, Ready
+from leadline.core.loop.sizing import cut_off
 from leadline.core.session.events import (
     AbortCause,
     AssistantSaid,
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from leadline.core.spend.lines import Waiting
     from leadline.core.spend.money import Money
 
+
+MOST_CHARACTERS = 8
+"""Characters that a token of an answer has at most on the whole; where fewer tokens are reported, they are counted."""
 
 MOST_RECOVERIES = 4
 """How often a failure of one answer may be taken over before the turn ends with it."""
@@ -199,10 +203,7 @@ class Asking:
             self._settle(opened, ready, current.completion)
             self._cut_off(current.completion, ready, number)
             raise
-        wrong = self._preparing.learn(ready, completion.usage)
-        if wrong is not None:
-            completion = Completion((), completion.usage, Finish("error", wrong), limits=completion.limits)
-        self._settle(opened, ready, completion)
+        completion = self._settle(opened, ready, completion)
         if completion.finish.state in ("error", "incomplete"):
             current.reset()
         self._thread.call_ids.update(call.id for call in completion.tool_calls)
@@ -243,13 +244,22 @@ class Asking:
         self._thread.purpose_was_logged()
         return key
 
-    def _settle(self, opened: Opened, ready: Ready, completion: Completion) -> None:
-        """Charge what was reported, else an estimate, and keep what it cost for the log."""
-        failure = completion.finish.failure
+    def _settle(self, opened: Opened, ready: Ready, completion: Completion) -> Completion:
+        """Charge what was reported, else an estimate, and keep what it cost for the log.
+
+        Returns the completion: a failure where the provider cannot have read what it was sent.
+        """
         usage = completion.usage
+        least = self._preparing.least(ready, usage.prompt)
+        floor = _least_used(least, completion)
         guess = None if usage.reported else _guessed(ready, completion)
-        cost = opened.settle(usage, completion.limits, failure, guess)
+        cost = opened.settle(usage, completion.limits, completion.finish.failure, guess, floor)
         self._cost = None if cost is None or not cost.complete else cost.known
+        self._preparing.learn(ready, usage.prompt, least)
+        wrong = None if least is None else cut_off(least, usage.prompt, ready.model)
+        if wrong is None:
+            return completion
+        return Completion((), usage, Finish("error", wrong), limits=completion.limits)
 
     async def _left(self, tries: _Tries, failure: LlmFailure) -> LlmFailure | None:
         """The failure that the turn ends with; None where a plugin wants another attempt, which it may not for ever."""
@@ -334,6 +344,18 @@ def _guessed(ready: Ready, completion: Completion) -> Usage:
     written = sum(text_tokens(_words(part)) for part in (*completion.content, *completion.dropped_calls))
     answered = written > 0 or completion.finish.state in ("done", "length", "refused")
     return Usage(input=ready.size.tokens, output=written) if answered else Usage()
+
+
+def _least_used(prompt: int | None, completion: Completion) -> Usage | None:
+    """What a call used for certain, where less is reported; None where nothing speaks against the report."""
+    reported = completion.usage.completion
+    if reported is None:
+        return None if prompt is None else Usage(input=prompt)
+    words = [_words(part) for part in (*completion.content, *completion.dropped_calls)]
+    written = 0
+    if reported * MOST_CHARACTERS < sum(map(len, words)):
+        written = sum(map(least_tokens, words))
+    return Usage(input=prompt or 0, output=written) if prompt or written > reported else None
 
 
 def _words(part: AssistantContent) -> str:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 from leadline.core.agent.signals import ProposeRequest, RequestPending
 from leadline.core.llm.request import CallConfig
 from leadline.core.llm.room import within_window
-from leadline.core.loop.sizing import answer_room, cut_off, oversize
+from leadline.core.loop.sizing import answer_room, oversize
 
 if TYPE_CHECKING:
     from leadline.core.agent.agent import Agent
     from leadline.core.llm.adapter import LlmAdapter, ModelInfo, PreparedCall
     from leadline.core.llm.failure import LlmFailure, Stop
     from leadline.core.llm.messages import Conversation
-    from leadline.core.llm.usage import Usage
     from leadline.core.loop.driver import Loop
     from leadline.core.loop.record import Record
     from leadline.core.loop.sizing import Size
@@ -78,17 +77,17 @@ class Preparing:
             header.config.max_tokens or info.max_output,
         )
 
-    def learn(self, ready: Ready, usage: Usage) -> Stop | None:
-        """Take in what the provider reported; what is wrong where it read much less than it was sent."""
-        reported = usage.prompt
-        if reported is not None and reported < ready.size.raw // 2:
-            assert self._thread.header is not None
-            least = self._thread.least(self._thread.header, ready.conversation)
-            wrong = cut_off(least, reported, ready.model)
-            if wrong is not None:
-                return wrong
-        self._thread.estimate.learn(ready.model, ready.size.raw, reported)
-        return None
+    def least(self, ready: Ready, reported: int | None) -> int | None:
+        """Tokens that the request had for certain, where so few are reported that it matters."""
+        if reported is None or reported >= ready.size.raw // 2:
+            return None
+        assert self._thread.header is not None
+        return self._thread.least(self._thread.header, ready.conversation)
+
+    def learn(self, ready: Ready, reported: int | None, least: int | None) -> None:
+        """Take in the size that the provider reported, unless it cannot be that of what was sent."""
+        if least is None or (reported or 0) >= least:
+            self._thread.estimate.learn(ready.model, ready.size.raw, reported)
 
     def refused(self, model: str, failure: LlmFailure) -> None:
         """Remember the window that a refusal names."""

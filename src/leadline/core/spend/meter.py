@@ -76,6 +76,7 @@ class Opened:
         limits: RateLimits | None = None,
         failure: LlmFailure | None = None,
         estimate: Usage | None = None,
+        floor: Usage | None = None,
     ) -> Cost | None:
         """The call has ended: the account is charged, the place in the line is free.
 
@@ -84,6 +85,8 @@ class Opened:
             limits: what the response said about rate limits.
             failure: how it failed.
             estimate: what is charged to the account where nothing was reported; None there: nothing was used.
+            floor: what was used for certain. The account is charged no less, whatever was reported: a ceiling
+                that held only as long as providers tell the truth would be none.
 
         Returns:
             What it cost for certain; None where that is not known: no price, or nothing reported. Nothing, where the
@@ -97,18 +100,19 @@ class Opened:
             self._reservation.settle(Spent(calls=1))
             self.cost = Cost()
         else:
-            self.cost = self._charge(reported, charged)
+            self.cost = self._charge(reported, charged, _raised(charged, floor))
         self._permit.done(charged.total if charged else None, limits, failure)
         return self.cost
 
-    def _charge(self, reported: Usage | None, charged: Usage | None) -> Cost | None:
-        """Charge the account, and what is known of the cost for certain."""
+    def _charge(self, reported: Usage | None, charged: Usage | None, booked: Usage | None) -> Cost | None:
+        """Charge the account for `booked`, and what is known for certain of the cost of `charged`."""
         meter, call = self._meter, self.call
-        price = meter.prices(call.what)
-        cost = None if price is None else price.cost(charged, meter.clock.now())
-        tokens = (charged.total or 0) if charged else 0
-        unpriced = int(cost is None or not cost.complete)
-        self._reservation.settle(Spent(tokens, cost.known if cost else NOTHING, 1, unpriced))
+        price, now = meter.prices(call.what), meter.clock.now()
+        cost = None if price is None else price.cost(charged, now)
+        ours = cost if price is None or booked is charged else price.cost(booked, now)
+        tokens = (booked.total or 0) if booked else 0
+        unpriced = int(ours is None or not ours.complete)
+        self._reservation.settle(Spent(tokens, ours.known if ours else NOTHING, 1, unpriced))
         certain = reported is not None or (price is not None and not price.by_tokens)
         return cost if certain else None
 
@@ -262,6 +266,20 @@ def _filled(reported: Usage | None, estimate: Usage | None) -> Usage | None:
     if reported.completion is None:
         reported = structs.replace(reported, output=estimate.completion)
     return reported
+
+
+def _raised(charged: Usage | None, floor: Usage | None) -> Usage | None:
+    """What is charged, and no less than `floor` of prompt or answer."""
+    if floor is None:
+        return charged
+    charged = charged or floor
+    short_in = (floor.prompt or 0) - (charged.prompt or 0)
+    short_out = (floor.completion or 0) - (charged.completion or 0)
+    if short_in > 0:
+        charged = structs.replace(charged, input=(charged.input or 0) + short_in)
+    if short_out > 0:
+        charged = structs.replace(charged, output=(charged.output or 0) + short_out)
+    return charged
 
 
 class PriceConfig(BaseModel):
