@@ -160,7 +160,7 @@ def test_calls_of_the_provider_itself_stay_apart_from_those_in_the_text() -> Non
 
 _BITS = st.sampled_from(
     [
-        "text ", "\n", "\n\n", "  ", "```", "~~~", "```json\n", "<", "<call-", "<call-abc234", "<call-abc234 read>",
+        "text ", "\n", "\n\n", " \n" * 120, "  ", "```", "~~~", "```json\n", "<", "<call-", "<call-abc234", "<call-abc234 read>",
         "</call-abc234>", "{}", '{"a": "</call-abc234>"}', '{"a": [1', READ, SEARCH, "<call-other7 x>", "\r\n", "`",
         "<result-abc234 read>", "€", "-", "<<call-abc234 read>",
     ]

@@ -32,6 +32,8 @@ _FIRST_INDEX = 1000
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 LINE = 200
 """A line is looked at so far to see whether it opens or closes a code fence."""
+SPACE = 200
+"""So much white space before a block is no part of the text, and is held back while a block may follow."""
 INDENT = 8
 """So many blanks may stand before a tag that begins a line."""
 _UNNAMED = "unnamed"
@@ -111,7 +113,7 @@ class Syntax:
                 return Reading(len(text), (), "unclosed")
             calls.append(call[0])
             at = _past_space(text, call[1])
-        return Reading(len(text[:start].rstrip()), tuple(calls))
+        return Reading(_before_space(text, start), tuple(calls))
 
     def read_cut(self, text: str) -> Reading:
         """What an answer that was cut off holds: the names of its calls, whole ones and the last, and what it had."""
@@ -130,7 +132,7 @@ class Syntax:
                 break
             calls.append(call[0])
             at = _past_space(text, call[1])
-        return Reading(len(text[:start].rstrip()), tuple(calls))
+        return Reading(_before_space(text, start), tuple(calls))
 
     def _closed(self, name: str, text: str, at: int) -> tuple[TextCall, int] | None:
         """The call whose opening tag ends at `at`, and where its closing tag ends; None where it has none.
@@ -204,6 +206,12 @@ class CodeFence:
             self._open = ""
 
 
+def _before_space(text: str, end: int) -> int:
+    """Where the white space before `end` begins; of more than `SPACE` characters, so many count."""
+    begin = max(0, end - SPACE)
+    return begin + len(text[begin:end].rstrip())
+
+
 def _past_space(text: str, at: int) -> int:
     while at < len(text) and text[at] in " \t\r\n":
         at += 1
@@ -274,7 +282,7 @@ class TextCallReader:
                 begin = at = end + 1
         # A line that is the beginning of a tag so far was held from its first character on.
         open_line = self._held.rfind("\n", 0, begin) + 1 if self._tag() else len(self._held)
-        safe = len(self._held[:open_line].rstrip())
+        safe = _before_space(self._held, open_line)
         passed, self._held = self._held[:safe], self._held[safe:]
         self._passed += safe
         return passed
