@@ -20,6 +20,7 @@ import msgspec
 from leadline.core.llm.jsonvalue import JsonObject
 from leadline.core.llm.usage import Usage
 from leadline.core.session.events import Event
+from leadline.core.session.spending import Spending
 
 Outcome: TypeAlias = Literal[
     "ok", "partial", "thin", "blocked", "paywalled", "unsupported", "disallowed", "error"
@@ -238,24 +239,6 @@ class CheckRecord(Record, frozen=True, kw_only=True):
     version: int
     outcome: CheckOutcome
     reason: str = ""
-
-
-class Spending(Record, frozen=True, kw_only=True):
-    """What was used for one purpose on one model, or with one service."""
-
-    purpose: str
-    what: str
-    """`provider/name` of the model, or the name of the service."""
-    calls: int = 0
-    """Failed attempts included."""
-    tokens: Usage = Usage()
-    """As providers reported them."""
-    cost: int = 0
-    """The part that is known, in picodollars (1e-12 USD), at the prices that held then."""
-    unpriced: int = 0
-    """Calls whose cost is not known."""
-    estimated: int = 0
-    """Tokens of calls for which no provider reported any, as they are held against the budget."""
 
 
 class RunUsage(Record, frozen=True, kw_only=True, omit_defaults=False):

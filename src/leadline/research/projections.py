@@ -15,6 +15,8 @@ from leadline.core.session.codec import Header, Logged
 from leadline.core.session.errors import EventUndecodable
 from leadline.core.session.projection import Projection
 from leadline.core.session.registry import EventTypes
+from leadline.core.session.spending import Spending, merged, total
+from leadline.core.spend.money import dollars
 from leadline.kernel.context import Context
 from leadline.kernel.plugin import Plugin
 from leadline.research.events import (
@@ -35,9 +37,8 @@ class RunFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """The state of the fold."""
 
     facts: Facts = Facts()
-    calls: int = 0
+    by: tuple[Spending, ...] = ()
     """Of the roles that are done, until the end tells the whole."""
-    tokens: int | None = None
 
 
 def _begin(header: Header) -> RunFacts:
@@ -66,10 +67,19 @@ def _started(event: Started) -> Facts:
 
 
 def _role_ended(state: RunFacts, event: RoleEnded) -> RunFacts:
-    total = event.tokens.total
-    tokens = state.tokens if total is None else (state.tokens or 0) + total
-    calls = state.calls + event.calls
-    return RunFacts(structs.replace(state.facts, calls=calls, tokens=tokens), calls, tokens)
+    of_earlier_versions = Spending(
+        purpose="", what="", calls=event.calls, tokens=event.tokens, unpriced=event.calls
+    )
+    by = merged((*state.by, *(event.by or (of_earlier_versions,))))
+    used = total(by)
+    facts = structs.replace(
+        state.facts,
+        calls=used.calls,
+        tokens=used.tokens.total,
+        cost=dollars(used.cost) if used.paid.complete else None,
+        currency="USD" if used.paid.complete else None,
+    )
+    return RunFacts(facts, by)
 
 
 def _ended(facts: Facts, event: Ended) -> Facts:
@@ -129,7 +139,7 @@ _TEXTS: Mapping[str, Callable[[Logged], Iterable[Passage]]] = {
 RUNS: IndexSource[RunFacts] = IndexSource(
     facts=Projection(
         key="research/facts",
-        version=1,
+        version=2,
         state=RunFacts,
         init=_begin,
         apply=_apply,

@@ -60,6 +60,8 @@ class Progress:
 
     def waiting(self, waiting: Waiting) -> None:
         """A call stands in line."""
+        if not waiting.ahead and (waiting.seconds or 0.0) < 1.0:
+            return  # it is over before anybody has read of it
         line = told_wait(waiting)
         kind = (waiting.model, waiting.why)
         now = time.monotonic()

@@ -14,6 +14,7 @@ from leadline.apps.cli.streams import document, say, visible
 from leadline.apps.cli.widths import Column, columns_of, shortened, table, terminal_columns
 from leadline.core.clock import Clock
 from leadline.core.session.events import TurnEnd
+from leadline.core.spend.money import money, shown
 
 if TYPE_CHECKING:
     from leadline.apps.cli.parser import Given
@@ -102,7 +103,9 @@ def _minute(iso: str) -> str:
 
 
 def _cost(one: Summary) -> str:
-    return "" if one.cost is None else f"{one.cost:.4g} {one.currency or ''}".rstrip()
+    if one.cost is None:
+        return ""
+    return shown(money(one.cost)) if one.currency in (None, "USD") else f"{one.cost:.4g} {one.currency}"
 
 
 def _tell_rest(page: Page[Summary] | Page[Hit]) -> None:

@@ -18,7 +18,7 @@ from leadline.kernel.loader.document import Table
 from leadline.kernel.loader.interpolate import environment, plain
 from leadline.kernel.loader.patch import all_rows
 
-ROWS = ("models", "meter")
+ROWS = ("models", "meter", "limiter")
 """The rows that the file may speak of."""
 
 LAST_GOOD = "models.last-good.yml"
@@ -46,7 +46,7 @@ class ModelsFile:
         return self.home / MODELS_LAYER
 
     def read(self, row: str = "models") -> dict[str, object]:
-        """The configuration of the row `models` or `meter` that it holds; empty where there is none.
+        """The configuration of one of `ROWS` that it holds; empty where there is none.
 
         Raises:
             ModelsFileError: it cannot be read, or is not as `leadline models` writes it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from leadline.core.session.log import Session
     from leadline.core.session.spending import Spending
     from leadline.kernel.context import Context
+
+
+_NOT_ENDED = ("running", "interrupted")
 
 
 class BadTitle(LeadlineError):
@@ -90,7 +94,33 @@ class Sessions:
         known = SessionFilters.__annotations__
         for name in filters.keys() - known.keys():
             raise TypeError(f"list() has no filter {name!r}{did_you_mean(name, known)}")
-        return await self._index.list(await self._query(filters))
+        page = await self._index.list(await self._query(filters))
+        begun = [one for one in page.items if one.kind == "research" and one.status in _NOT_ENDED]
+        if not begun:
+            return page
+        # What the roles at work have used stands in their own logs until they are over.
+        entries = await self._store.list()
+        used = {one.id: await self._used_so_far(one, entries) for one in begun}
+        return replace(page, items=tuple(used.get(one.id, one) for one in page.items))
+
+    async def _used_so_far(self, run: Summary, entries: Sequence[SessionEntry]) -> Summary:
+        from leadline.core.session.spending import total
+        from leadline.core.spend.money import dollars
+
+        root = next((one for one in entries if one.id == run.id), None)
+        if root is None:
+            return run
+        used = total(await self._spendings(below(root, entries)))
+        if used.calls <= run.calls:
+            return run
+        cost = used.paid
+        return replace(
+            run,
+            calls=used.calls,
+            tokens=used.tokens.total,
+            cost=dollars(cost.known) if cost.complete else None,
+            currency="USD" if cost.complete else None,
+        )
 
     async def search(
         self, text: str, *, kind: str | None = None, limit: int = 20, cursor: str | None = None
@@ -144,10 +174,13 @@ class Sessions:
         Raises:
             as `summary`.
         """
-        from leadline.core.session.spending import merged, session_spending
-
         root = await self._store.entry(await self.resolve(session_id))
         members = [root, *(below(root, await self._store.list()) if children else ())]
+        return await self._spendings(members)
+
+    async def _spendings(self, members: Iterable[SessionEntry]) -> tuple[Spending, ...]:
+        from leadline.core.session.spending import merged, session_spending
+
         rows: list[Spending] = []
         for one in members:
             with suppress(SessionNotFound):  # removed in the meantime

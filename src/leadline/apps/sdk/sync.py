@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self, TypeVar, Unpack, overload
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from leadline.apps.sdk.app import AgentReply, Leadline, NotRunning
-from leadline.apps.sdk.options import ResearchOptions
+from leadline.apps.sdk.options import BudgetOptions, ResearchOptions
 from leadline.apps.sdk.sync_sessions import SyncSessions
 from leadline.core.tools.spec import ANY_EFFECT, SideEffect
 
@@ -82,6 +82,38 @@ class SyncLeadline:
             lambda: self._app.research(question, corpus=corpus, bundle=bundle, **options)
         )
 
+    def resume_research(
+        self,
+        run_id: str,
+        *,
+        corpus: Sequence[str | Path] = (),
+        bundle: str | Path | None = None,
+        **budget: Unpack[BudgetOptions],
+    ) -> ResearchResult:
+        """As `Leadline.resume_research`, to the end: returns the result.
+
+        Args:
+            run_id: its id, or the beginning of it.
+            corpus: where the corpus is now; empty: where it was.
+            bundle: where to write the run as one file, if anywhere.
+            budget: ceilings from now on.
+        """
+
+        async def resume() -> ResearchResult:
+            from leadline.research.request import writable
+
+            target = None if bundle is None else writable("bundle", bundle)
+            run = await self._app.resume_research(run_id, corpus=corpus, **budget)
+            try:
+                result = await run.result()
+            finally:
+                await run.dispose()
+            if target is not None:
+                (await self._app.stored(run.id)).write_bundle(target)
+            return result
+
+        return self._running.call(resume)
+
     def replay(
         self,
         run_id: str,
@@ -96,9 +128,11 @@ class SyncLeadline:
             lambda: self._app.replay(run_id, model=model, roles=roles, method=method, checks=checks)
         )
 
-    def agent(self, task: str, *, model: str | None = None, persona: str = "") -> AgentReply:
+    def agent(
+        self, task: str, *, model: str | None = None, persona: str = "", **budget: Unpack[BudgetOptions]
+    ) -> AgentReply:
         """As `Leadline.agent`."""
-        return self._running.call(lambda: self._app.agent(task, model=model, persona=persona))
+        return self._running.call(lambda: self._app.agent(task, model=model, persona=persona, **budget))
 
     @property
     def sessions(self) -> SyncSessions:

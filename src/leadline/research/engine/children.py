@@ -14,7 +14,6 @@ from leadline.core.agent.spec import TurnBudget
 from leadline.core.clock import Clock
 from leadline.core.llm.jsonvalue import JsonValue
 from leadline.core.llm.request import ModelRef
-from leadline.core.llm.usage import Usage
 from leadline.core.session.errors import (
     SessionLocked,
     SessionNotFound,
@@ -23,6 +22,7 @@ from leadline.core.session.errors import (
 )
 from leadline.core.session.events import Event, TurnEnd
 from leadline.core.session.log import Session
+from leadline.core.session.spending import Spending, total
 from leadline.core.session.store import SessionStore
 from leadline.core.spend.account import Account
 from leadline.core.tools.registry import ToolRegistry
@@ -34,7 +34,7 @@ from leadline.research.engine.accounts import Reached, RunAccounts
 from leadline.research.engine.config import EngineConfig
 from leadline.research.engine.role_log import Attempt, RoleLog
 from leadline.research.engine.spent_before import SpentBefore
-from leadline.research.events import Noted, RoleEnded, RoleStarted, Spending, UnitStarted
+from leadline.research.events import Noted, RoleEnded, RoleStarted, UnitStarted
 from leadline.research.evidence.governor import SourceGovernor
 from leadline.research.evidence.record_evidence import record_evidence_tool, restore_evidence
 from leadline.research.evidence.shelf import SourceShelf, UnitSources
@@ -292,6 +292,7 @@ class Children:
 
     def _note_end(self, attempt: Attempt, child: SubagentRun, answer: RoleAnswer) -> None:
         by = self.used(child.session_id)
+        used = total(by)
         self._shelf.record.append(
             RoleEnded(
                 key=attempt.key,
@@ -303,8 +304,8 @@ class Children:
                 unreachable=answer.unreachable,
                 exhausted=answer.exhausted,
                 ceiling=answer.ceiling,
-                calls=sum(one.calls for one in by),
-                tokens=sum((one.tokens for one in by), Usage()),
+                calls=used.calls,
+                tokens=used.tokens,
                 by=by,
             )
         )

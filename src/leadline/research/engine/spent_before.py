@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from leadline.core.session.errors import SessionNotFound, SessionUnreadable
 from leadline.core.session.events import Event, WindowChanged
 from leadline.core.session.log import Session
+from leadline.core.session.spending import total
 from leadline.core.session.store import SessionStore
 from leadline.core.spend.account import Spent
 from leadline.research.engine.role_log import RoleLog
-from leadline.research.engine.usage import UsageCount, spent
+from leadline.research.engine.usage import UsageCount
 from leadline.research.events import RoleStarted, UnitStarted
 
 
@@ -41,7 +42,7 @@ async def spent_before(store: SessionStore, facts: Sequence[Event]) -> SpentBefo
     for fact in facts:
         if isinstance(fact, UnitStarted) and fact.child is not None and fact.child not in children:
             children.add(fact.child)
-            by_unit[fact.unit.id] = by_unit.get(fact.unit.id, Spent()) + spent(usage.of(fact.child))
+            by_unit[fact.unit.id] = by_unit.get(fact.unit.id, Spent()) + total(usage.of(fact.child)).spent
     return SpentBefore(usage, below, by_unit)
 
 

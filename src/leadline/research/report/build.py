@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from leadline.core.spend.money import Money, dollars
+from leadline.core.session.spending import Spending
+from leadline.core.spend.money import dollars
 from leadline.kernel.errors import LeadlineError
 from leadline.research.events import (
     Quote,
@@ -14,7 +15,6 @@ from leadline.research.events import (
     RunStatus,
     RunUsage,
     Source,
-    Spending,
     VerdictGiven,
 )
 from leadline.research.ledger.coverage import Coverage, coverage
@@ -127,7 +127,7 @@ def _spending(part: Spending) -> ResultSpending:
         model=part.what,
         calls=part.calls,
         tokens=part.tokens,
-        cost=None if part.unpriced else dollars(Money(part.cost)),
+        cost=dollars(part.cost) if part.paid.complete else None,
     )
 
 

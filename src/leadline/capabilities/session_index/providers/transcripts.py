@@ -23,6 +23,7 @@ from leadline.core.session.events import (
     UserEntered,
 )
 from leadline.core.session.projection import Projection
+from leadline.core.spend.money import dollars
 
 _MAX_RESULT = 1_000
 """Code points of a tool's result that can be searched: it repeats what a document or a file says."""
@@ -36,6 +37,10 @@ class Told(msgspec.Struct, frozen=True, omit_defaults=True):
     turns: int = 0
     calls: int = 0
     tokens: int | None = None
+    cost: int = 0
+    """Picodollars, as far as it is known."""
+    priced: int = 0
+    """Calls that have ended and whose cost is known."""
 
 
 def _begin(header: Header) -> Told:
@@ -50,9 +55,11 @@ def _apply(state: Told, logged: Logged) -> Told:
             case RequestSent.TYPE:
                 return structs.replace(state, calls=state.calls + 1, model=logged.as_(RequestSent).model)
             case AssistantSaid.TYPE:
-                return _used(state, logged.as_(AssistantSaid).usage)
+                said = logged.as_(AssistantSaid)
+                return _used(state, said.usage, said.cost)
             case RequestEnded.TYPE:
-                return _used(state, logged.as_(RequestEnded).usage)
+                ended = logged.as_(RequestEnded)
+                return _used(state, ended.usage, ended.cost)
             case _:
                 named = titles.apply(state.titles, logged)
                 return state if named is state.titles else structs.replace(state, titles=named)
@@ -60,12 +67,18 @@ def _apply(state: Told, logged: Logged) -> Told:
         return state
 
 
-def _used(state: Told, usage: Usage | None) -> Told:
+def _used(state: Told, usage: Usage | None, cost: int | None) -> Told:
     total = usage.total if usage is not None else None
-    return state if total is None else structs.replace(state, tokens=(state.tokens or 0) + total)
+    return structs.replace(
+        state,
+        tokens=state.tokens if total is None else (state.tokens or 0) + total,
+        cost=state.cost + (cost or 0),
+        priced=state.priced + (cost is not None),
+    )
 
 
 def _view(state: Told) -> Facts:
+    known = 0 < state.calls == state.priced
     return Facts(
         title=state.titles.given,
         question=state.titles.words,
@@ -73,6 +86,8 @@ def _view(state: Told) -> Facts:
         turns=state.turns,
         calls=state.calls,
         tokens=state.tokens,
+        cost=dollars(state.cost) if known else None,
+        currency="USD" if known else None,
     )
 
 
@@ -108,7 +123,7 @@ _TEXTS: Mapping[str, Callable[[Logged], Iterable[Passage]]] = {
 TRANSCRIPTS: IndexSource[Told] = IndexSource(
     facts=Projection(
         key="session/facts",
-        version=1,
+        version=2,
         state=Told,
         init=_begin,
         apply=_apply,
