@@ -377,6 +377,12 @@ def _models_price(given: Given) -> Exit:
     return run_price(given)
 
 
+def _models_limits(given: Given) -> Exit:
+    from leadline.apps.cli.models_limits import run_limits
+
+    return run_limits(given)
+
+
 def _login(given: Given) -> Exit:
     from leadline.apps.cli.login import run_login
 
@@ -421,6 +427,7 @@ _WORK: Mapping[str, Callable[[Given], Exit]] = {
     "models remove": _models_remove,
     "models default": _models_default,
     "models price": _models_price,
+    "models limits": _models_limits,
     "login": _login,
     "config": _config,
     "doctor": _doctor,

@@ -69,6 +69,17 @@ def _price(parser: ArgumentParser) -> None:
     add("--json", dest="as_json", action="store_true", help="print one JSON object")
 
 
+def _limits(parser: ArgumentParser) -> None:
+    _model(parser, "a model, or PROVIDER/* for each of a provider; without it, tell what holds")
+    add = parser.add_argument
+    add("--max", type=_count, dest="most_at_once", metavar="N", help="calls that may be under way at once")
+    add("--requests-per-minute", type=_count, metavar="N", help="calls within any minute")
+    add("--tokens-per-minute", type=_count, metavar="N", help="tokens within any minute")
+    add("--unset", action="store_true", help="take back what was written down for the model")
+    add("--json", dest="as_json", action="store_true", help="print one JSON array")
+    add_patches(parser)
+
+
 def _login(parser: ArgumentParser) -> None:
     parser.add_argument(
         "provider", metavar="PROVIDER", help="whose key it is; see: leadline models list --all"
@@ -107,6 +118,12 @@ def _whole(word: str) -> int:
     return int(word)
 
 
+def _count(word: str) -> int:
+    if not (word.isascii() and word.isdigit() and 0 < len(word) <= 12 and int(word)):
+        raise ArgumentTypeError(f"{word!r} is no limit; write a whole number from 1, for example 4")
+    return int(word)
+
+
 def _dollars(word: str) -> float:
     try:
         number = float(word)
@@ -136,5 +153,6 @@ MODEL_COMMANDS = (
     Command("models remove", "Remove a model or a provider that was added.", _remove),
     Command("models default", "Say which model is used, for everything or for a role.", _default),
     Command("models price", "Say or tell what a model costs.", _price),
+    Command("models limits", "Tell or set how many calls a model may be asked for at a time.", _limits),
     Command("login", "Store the key of a provider, from a prompt or from stdin.", _login),
 )

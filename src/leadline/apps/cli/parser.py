@@ -90,6 +90,9 @@ class Given(Namespace):
     reasoning_price: float | None
     call_price: float | None
     free: bool
+    most_at_once: int | None
+    requests_per_minute: int | None
+    tokens_per_minute: int | None
     store: str | None
     remove: bool
     timeout: float | None

@@ -145,6 +145,11 @@ class Limiter(Service, key="limiter"):
             return full_up(ask.model, line.waiting)
         return await self._wait(line, ask, waiting, now)
 
+    @property
+    def limits(self) -> tuple[LineConfig, ...]:
+        """What is configured."""
+        return self._ceilings.rows
+
     def lines(self) -> tuple[LineState, ...]:
         """Every line that has somebody in it or knows something, by model."""
         now = self._clock.monotonic()

@@ -93,6 +93,7 @@ class Ceilings:
     """Finds what is configured for a model."""
 
     def __init__(self, rows: Sequence[LineConfig]) -> None:
+        self.rows = tuple(rows)
         self._rows = {row.model: row for row in rows}
 
     def of(self, model: str) -> LineConfig | None:

@@ -52,7 +52,7 @@ create table if not exists place (
   number integer primary key autoincrement, model text not null, process text not null
 ) strict;
 create index if not exists place_of_model on place (model);
-create table if not exists turn (
+create table if not exists ticket (
   number integer primary key autoincrement, model text not null, process text not null,
   tokens integer not null, until real not null, unique (model, process)
 ) strict;
@@ -65,7 +65,7 @@ create table if not exists learned (
   model text primary key, heard real not null, said text not null, ceiling integer, paused_until real not null
 ) strict;
 """
-_MODELS = " union ".join(f"select model from {table}" for table in ("place", "turn", "used", "learned"))
+_MODELS = " union ".join(f"select model from {table}" for table in ("place", "ticket", "used", "learned"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class SqliteSharedLines(SharedLines):
                 if held is not None:
                     until = now + (held.seconds or 0.0) + _KEPT_S
                     db.execute(
-                        "insert into turn (model, process, tokens, until) values (?, ?, ?, ?)"
+                        "insert into ticket (model, process, tokens, until) values (?, ?, ?, ?)"
                         " on conflict do update set tokens = excluded.tokens, until = excluded.until",
                         (model, self._name, tokens, until),
                     )
@@ -121,7 +121,7 @@ class SqliteSharedLines(SharedLines):
     def leave(self, model: str) -> None:
         """See `SharedLines.leave`."""
         with suppress(_Busy), self._writing() as db:
-            db.execute("delete from turn where model = ? and process = ?", (model, self._name))
+            db.execute("delete from ticket where model = ? and process = ?", (model, self._name))
 
     def tell(
         self, model: str, *, learned: RateLimits | None, ceiling: int | None, paused_s: float | None
@@ -160,7 +160,7 @@ class SqliteSharedLines(SharedLines):
         if db is not None:
             with suppress(sqlite3.Error):
                 db.execute("delete from place where process = ?", (self._name,))
-                db.execute("delete from turn where process = ?", (self._name,))
+                db.execute("delete from ticket where process = ?", (self._name,))
             with suppress(sqlite3.Error):
                 db.close()
         presence, self._presence = self._presence, None
@@ -204,16 +204,16 @@ class SqliteSharedLines(SharedLines):
         return active + ahead.count >= limits.max
 
     def _ahead(self, db: sqlite3.Connection, model: str, now: float) -> _Ahead:
-        mine = "select number from turn where model = ? and process = ?"
+        mine = "select number from ticket where model = ? and process = ?"
         count, tokens = db.execute(
-            "select count(*), ifnull(sum(tokens), 0) from turn where model = ? and process <> ?"
+            "select count(*), ifnull(sum(tokens), 0) from ticket where model = ? and process <> ?"
             f" and until > ? and number < ifnull(({mine}), 9e18)",
             (model, self._name, now, model, self._name),
         ).fetchone()
         return _Ahead(count, tokens)
 
     def _placed(self, db: sqlite3.Connection, model: str, tokens: int, now: float) -> Place:
-        db.execute("delete from turn where model = ? and process = ?", (model, self._name))
+        db.execute("delete from ticket where model = ? and process = ?", (model, self._name))
         row = db.execute("insert into place (model, process) values (?, ?)", (model, self._name))
         number = row.lastrowid or 0
         db.execute("insert into used values (?, ?, ?, 1, ?)", (number, model, now, tokens))
@@ -230,16 +230,16 @@ class SqliteSharedLines(SharedLines):
 
     def _forget_dead(self, db: sqlite3.Connection) -> None:
         """Free what processes had that are no more."""
-        query = "select process from place union select process from turn"
+        query = "select process from place union select process from ticket"
         for (process,) in db.execute(query).fetchall():
             if process != self._name and not is_present(self._folder, process):
                 db.execute("delete from place where process = ?", (process,))
-                db.execute("delete from turn where process = ?", (process,))
+                db.execute("delete from ticket where process = ?", (process,))
 
     def _state(self, db: sqlite3.Connection, model: str, now: float) -> SharedState:
         (active,) = db.execute("select count(*) from place where model = ?", (model,)).fetchone()
         (waiting,) = db.execute(
-            "select count(*) from turn where model = ? and until > ?", (model, now)
+            "select count(*) from ticket where model = ? and until > ?", (model, now)
         ).fetchone()
         requests, tokens = db.execute(
             "select ifnull(sum(requests), 0), ifnull(sum(tokens), 0) from used where model = ?", (model,)
@@ -361,7 +361,7 @@ def _forget_old(db: sqlite3.Connection, model: str | None, now: float) -> None:
     of = "" if model is None else "model = ? and "
     args = () if model is None else (model,)
     db.execute(f"delete from used where {of}(at <= ? or at > ?)", (*args, now - _MINUTE_S, now + _APART_S))
-    db.execute(f"delete from turn where {of}until <= ?", (*args, now - _MINUTE_S))
+    db.execute(f"delete from ticket where {of}until <= ?", (*args, now - _MINUTE_S))
 
 
 def _said(text: str, ago_s: float) -> RateLimits | None:
