@@ -30,8 +30,8 @@ from leadline.core.session.events import (
     TurnStart,
     UserEntered,
 )
+from leadline.core.session.spending import spent_since
 from leadline.core.spend.account import NOTHING_SPENT, Spent
-from leadline.core.spend.money import Money
 from leadline.core.tools.approval import ApprovalDecision, EarlierQuestion
 from leadline.core.tools.earlier import Earlier, EarlierCall
 from leadline.core.tools.outcome import Code, ToolOutcome
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from leadline.core.llm.messages import MessageSource
-    from leadline.core.llm.usage import Usage
     from leadline.core.session.codec import Logged
     from leadline.core.session.log import Session
 
@@ -172,7 +171,7 @@ class CutTurn:
     seconds: float = 0.0
     """Wall time that was spent on it."""
     spent: Spent = NOTHING_SPENT
-    """What its calls used, as providers reported it."""
+    """What its calls used, and what its tools paid for; by estimate where that is not in the log."""
     refused: str | None = None
     """What a plugin said that did not let the turn's latest input enter."""
     spoken: list[Spoken] = field(default_factory=list[Spoken])
@@ -268,6 +267,7 @@ class _Fold:
             if fold is not None and event is not None:
                 fold(event)
         self._count()
+        self.cut.spent = spent_since(session, opened.seq)
 
     def _count(self) -> None:
         if not self._over:
@@ -309,7 +309,6 @@ class _Fold:
     def _ended(self, event: RequestEnded) -> None:
         self.cut.step.ended = event
         self.cut.step.failures += event.failure is not None
-        self._charge(event.usage, event.cost)
 
     def _retry(self, event: LlmRetry) -> None:
         self.cut.step.retry = (self._now, event.delay_s)
@@ -318,12 +317,6 @@ class _Fold:
     def _said(self, event: AssistantSaid) -> None:
         self.cut.step.said = event
         self.cut.spoken.append(Spoken(event, self._max_tokens))
-        self._charge(event.usage, event.cost)
-
-    def _charge(self, usage: Usage | None, cost: int | None) -> None:
-        """Count a call that ended."""
-        tokens = (usage and usage.total) or 0
-        self.cut.spent += Spent(tokens, Money(cost or 0), 1, int(cost is None))
 
     def _called(self, event: ToolCalled) -> None:
         self.cut.step.calls[event.call_id] = event

@@ -83,6 +83,14 @@ def session_spending(*sessions: Session) -> tuple[Spending, ...]:
     return merged(row for session in sessions for row in project(SPENDING, session))
 
 
+def spent_since(session: Session, seq: int) -> Spent:
+    """What was used from event `seq` on, as an account counts it; a request that has not ended as it was estimated."""
+    state = Spendings()
+    for line in session.since(seq):
+        state = _apply(state, line)
+    return total(state.all()).spent
+
+
 class _Sent(msgspec.Struct, frozen=True, omit_defaults=True):
     """A request that has not ended."""
 
