@@ -74,10 +74,10 @@ def cut_off(least: int, reported: int | None, model: str) -> Stop | None:
 
     Args:
         least: tokens that no tokeniser goes below for what was sent.
-        reported: size of the prompt by the provider; None: it did not say.
+        reported: size of the prompt by the provider; None: it did not say; 0: it counts no tokens.
         model: `provider/name`, for the message.
     """
-    if reported is None or least < CHECKED_FROM or reported >= least * CUT_OFF:
+    if not reported or least < CHECKED_FROM or reported >= least * CUT_OFF:
         return None
     return Stop(
         "CONTEXT_WINDOW_EXCEEDED",
