@@ -37,6 +37,7 @@ SUITES = (
     "corpus",
     "research_cold",
     "resume",
+    "limiter",
 )
 LONG = ("faults",)
 """Suites that take many minutes and prove more than they measure: only by name."""
