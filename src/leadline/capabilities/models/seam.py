@@ -62,7 +62,7 @@ class ProviderFacts:
     @property
     def usable(self) -> bool:
         """Whether nothing is missing that can be told without asking it."""
-        return bool(self.base_url) and self.key.usable
+        return (bool(self.base_url) or self.api == "bridge") and self.key.usable
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -159,6 +159,7 @@ class Reply:
     usage: Reported
     n: int
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    model: str = ""
 
 
 def reply_steps(speech: Speech, reply: Reply, *, stream: bool) -> list[Step]:

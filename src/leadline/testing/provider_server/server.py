@@ -306,7 +306,7 @@ class ProviderServer:
             shown = Reported(instead=behaviour.usage)
         if not wants_usage(request.path, request.body):
             shown = Reported()
-        reply = Reply(behaviour, shown, request.n, line.headers())
+        reply = Reply(behaviour, shown, request.n, line.headers(), request.model)
         steps = self._steps(request, reply)
         return [Pause(self._latency_s), *steps] if self._latency_s else steps
 

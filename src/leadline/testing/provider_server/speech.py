@@ -88,11 +88,16 @@ class ChatSpeech:
 
     def events(self, reply: Reply) -> list[bytes]:
         """See `Speech.events`."""
-        behaviour, n = reply.behaviour, reply.n
         first = {"usage": _chat_count(reply.usage.first)} if reply.usage.first else {}
-        events = [_delta(delta, None, n, first if at == 0 else {}) for at, delta in enumerate(_deltas(reply))]
-        events.append(_delta({}, _finish(behaviour), n))
-        events += [sse({"id": f"reply-{n}", "choices": [], "usage": usage}) for usage in _shown(reply)]
+        head = _head(reply, "chat.completion.chunk")
+
+        def chunk(delta: Mapping[str, object], finish: str | None, more: Mapping[str, object]) -> bytes:
+            choice = {"index": 0, "delta": delta, "finish_reason": finish}
+            return sse({**head, "choices": [choice], **more})
+
+        events = [chunk(delta, None, {} if at else first) for at, delta in enumerate(_deltas(reply))]
+        events.append(chunk({}, _finish(reply.behaviour), {}))
+        events += [sse({**head, "choices": [], "usage": usage}) for usage in _shown(reply)]
         return [*events, _DONE]
 
     def whole(self, reply: Reply) -> bytes:
@@ -113,8 +118,7 @@ class ChatSpeech:
         choice = {"index": 0, "message": message, "finish_reason": _finish(behaviour)}
         shown = _shown(reply)
         usage = {"usage": shown[-1]} if shown else {}
-        body = {"id": f"reply-{n}", "object": "chat.completion", "choices": [choice], **usage}
-        return msgspec.json.encode(body)
+        return msgspec.json.encode({**_head(reply, "chat.completion"), "choices": [choice], **usage})
 
     def settled(self, reply: Reply) -> int:
         """See `Speech.settled`."""
@@ -150,11 +154,8 @@ def _deltas(reply: Reply) -> Iterable[Mapping[str, object]]:
             yield {"tool_calls": [{"index": at, "function": {"arguments": part}}]}
 
 
-def _delta(
-    delta: Mapping[str, object], finish: str | None, n: int, more: Mapping[str, object] | None = None
-) -> bytes:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return sse({"id": f"reply-{n}", "choices": [choice], **(more or {})})
+def _head(reply: Reply, kind: str) -> Mapping[str, object]:
+    return {"id": f"reply-{reply.n}", "object": kind, "created": 0, "model": reply.model}
 
 
 @dataclass(frozen=True, slots=True)

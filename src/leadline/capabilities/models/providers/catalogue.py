@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SHIPPED = (
     "anthropic",
     "azure",
+    "bridge",
     "deepseek",
     "gemini",
     "groq",

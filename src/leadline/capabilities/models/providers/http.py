@@ -10,11 +10,11 @@ import io
 import ipaddress
 import os
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 import anyio
@@ -24,6 +24,7 @@ from leadline.core.llm.failure import Wait
 if TYPE_CHECKING:
     import aiohttp
 
+T = TypeVar("T")
 _KEEPALIVE_S = 30.0
 _LARGE_BODY = 1 << 20
 
@@ -76,6 +77,9 @@ class HttpClient:
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
+        self._beside: dict[object, object] = {}
+        self._closing: list[Callable[[], Awaitable[None]]] = []
+        self._making = anyio.Lock()
 
     def load(self) -> None:
         """Import what calls need, a tenth of a second that the first one would take otherwise."""
@@ -141,9 +145,22 @@ class HttpClient:
             return Wait("TRANSPORT", f"{_origin(url)}: {_reason(error)}")
         return Wait("TIMEOUT", f"{_origin(url)} did not answer within {timeout_s:g} s")
 
+    async def beside(
+        self, name: object, make: Callable[[], Awaitable[T]], close: Callable[[T], Awaitable[None]]
+    ) -> T:
+        """Something else that holds connections, made once for each name and closed with these."""
+        async with self._making:
+            if name not in self._beside:
+                made = await make()
+                self._beside[name] = made
+                self._closing.append(lambda: close(made))
+        return cast("T", self._beside[name])
+
     async def aclose(self) -> None:
         """Close every connection; later posts fail."""
         self._closed = True
+        while self._closing:
+            await self._closing.pop()()
         if self._session is not None:
             await self._session.close()
 

@@ -90,6 +90,9 @@ class Profile(Section):
 
     api: Api = "openai-chat"
     """The wire format that it speaks."""
+    bridge: str = ""
+    """Whose models they are, as any-llm names it, where `api` is `bridge`; blank: the model says it, as
+    `PROVIDER/MODEL`, and no key is given to it."""
     base_url: str = ""
     """Where it is reached; blank: it has to be configured."""
     base_url_env: tuple[str, ...] = ()
