@@ -119,7 +119,7 @@ class Opened:
     def release(self) -> None:
         """The call was not made: nothing is charged."""
         self._reservation.release()
-        self._permit.done()
+        self._permit.unmade()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,9 @@ class Meter(Service, key="meter"):
             reservation = await call.account.reserve(hold)
         if isinstance(reservation, Exhausted):
             return Stop("BUDGET", reservation.message, next_step="allow more, or work with what there is")
-        ask = Ask(call.what, hold.tokens, call.group, call.priority, call.child)
+        # The line counts what is likely: with all that a long answer might have, one call would fill a minute.
+        likely = min(hold.tokens, call.prompt_tokens + USUAL_OUTPUT)
+        ask = Ask(call.what, likely, call.group, call.priority, call.child)
         try:
             permit = await self._limiter.admit(ask, waiting)
         except BaseException:
