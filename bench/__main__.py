@@ -27,6 +27,10 @@ class Row(TypedDict):
 SUITES = (
     "agent_loop",
     "many_agents",
+    "agents",
+    "stream",
+    "prefix",
+    "prefix",
     "research_path",
     "startup",
     "session_append",

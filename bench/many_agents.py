@@ -25,8 +25,8 @@ AGENTS, ROUNDS, LATENCY_S = 100, 10, 0.05
 WARM, RUNS = 3, 4
 
 
-async def _agents(origin: str, durability: Durability) -> tuple[float, float]:
-    """Seconds for all rounds of all agents, and kB of memory that each agent added."""
+async def _agents(origin: str, count: int, durability: Durability) -> tuple[float, float, float]:
+    """Seconds for all rounds of all agents, kB of memory that each agent added, seconds of CPU for one round."""
     config = {
         "default": "bench/model",
         "providers": {"bench": {"profile": "local", "base_url": f"{origin}/v1"}},
@@ -43,19 +43,19 @@ async def _agents(origin: str, durability: Durability) -> tuple[float, float]:
                 agent.send(QUESTION)
                 await agent.when_idle()
             before = _resident_kb()
-            agents = [await stack.agents.create(spec) for _ in range(AGENTS)]
-            began = time.monotonic()
+            agents = [await stack.agents.create(spec) for _ in range(count)]
+            began, cpu = time.monotonic(), time.process_time()
             for agent in agents:
                 agent.send(QUESTION)
             for agent in agents:
                 await agent.when_idle()
-            took = time.monotonic() - began
+            took, used = time.monotonic() - began, time.process_time() - cpu
             gc.collect()
-            return took, (_resident_kb() - before) / AGENTS
+            return took, (_resident_kb() - before) / count, used / count / ROUNDS
 
 
-async def _bare(origin: str) -> tuple[float, float]:
-    """The same requests without agents: seconds, and kB of memory of each task with its connection."""
+async def _bare(origin: str, count: int) -> tuple[float, float, float]:
+    """The same requests without agents: as `_agents`, the memory that of a task with its connection."""
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
 
         async def one() -> None:
@@ -68,13 +68,13 @@ async def _bare(origin: str) -> tuple[float, float]:
 
         await one()
         before = _resident_kb()
-        began = time.monotonic()
+        began, cpu = time.monotonic(), time.process_time()
         async with anyio.create_task_group() as group:
-            for _ in range(AGENTS):
+            for _ in range(count):
                 group.start_soon(one)
-        took = time.monotonic() - began
+        took, used = time.monotonic() - began, time.process_time() - cpu
         gc.collect()
-        return took, (_resident_kb() - before) / AGENTS
+        return took, (_resident_kb() - before) / count, used / count / ROUNDS
 
 
 def _resident_kb() -> float:
@@ -83,7 +83,7 @@ def _resident_kb() -> float:
     return float(line.split()[1])
 
 
-def _in_own_process(*what: str) -> list[float]:
+def in_own_process(*what: str) -> list[float]:
     """Run one measurement in a fresh process, so that memory of earlier ones does not count."""
     with provider([ROUND], latency_s=LATENCY_S) as origin:
         command = [sys.executable, "-m", "bench.many_agents", *what, origin]
@@ -93,9 +93,10 @@ def _in_own_process(*what: str) -> list[float]:
 
 def measure() -> list[dict[str, object]]:
     """The rows of this bar."""
-    own = [_in_own_process("agents", "written") for _ in range(RUNS)]
-    synced = min(_in_own_process("agents", "synced")[0] for _ in range(RUNS))
-    bare = [_in_own_process("bare") for _ in range(RUNS)]
+    count = str(AGENTS)
+    own = [in_own_process(count, "written") for _ in range(RUNS)]
+    synced = min(in_own_process(count, "synced")[0] for _ in range(RUNS))
+    bare = [in_own_process(count, "bare") for _ in range(RUNS)]
     floor, bare_memory = min(run[0] for run in bare), statistics.median(run[1] for run in bare)
     wall, memory = min(run[0] for run in own), statistics.median(run[1] for run in own)
     bar, ideal = f"{AGENTS} agents x {ROUNDS} rounds at {LATENCY_S * 1000:g} ms", ROUNDS * LATENCY_S
@@ -114,10 +115,10 @@ def _row(bar: str, value: float, unit: str, floor: float) -> dict[str, object]:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["agents", "written" | "synced" as durability, origin]:
-            print(*anyio.run(_agents, origin, durability))
-        case ["bare", origin]:
-            print(*anyio.run(_bare, origin))
+        case [count, "written" | "synced" as durability, origin]:
+            print(*anyio.run(_agents, origin, int(count), durability))
+        case [count, "bare", origin]:
+            print(*anyio.run(_bare, origin, int(count)))
         case _:
             for row in measure():
                 print(row)
