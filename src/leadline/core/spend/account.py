@@ -416,12 +416,9 @@ class Account:
         self._barred.add(blocked)
 
     def _serve(self) -> None:
-        """Let in who fits now, in the order in which they came."""
+        """Let in who fits now, in the order in which they came; tell who never will."""
         queue, self._queue, self._barred = self._queue, [], set()
-        for place, waiter in enumerate(queue):
-            if self in self._barred:
-                self._queue.extend(queue[place:])
-                return
+        for waiter in queue:
             waiter.answer = waiter.account.try_reserve(waiter.hold)
             if waiter.answer is not None:
                 waiter.event.set()
