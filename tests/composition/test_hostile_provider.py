@@ -72,7 +72,7 @@ class Hostile:
     def __post_init__(self) -> None:
         random = Random(self.seed)
         self.rate = random.choice((0.0, 0.15, 0.4))
-        self.lie = random.choice(LIES)
+        self.lie: Lie | None = random.choice(LIES)
         self.limits = random.choice(
             (
                 None,
