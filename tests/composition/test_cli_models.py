@@ -336,8 +336,23 @@ def test_a_test_of_a_model_asks_for_an_answer_and_a_tool_call(command: Command, 
     assert ended.json["tokens"] > 0
     with provider(["Just words."]) as (_, model, *address):
         ended = command("models", "test", model, *address)
-    assert ended.code == 0
+    assert ended.code == 1
     assert "did not call the tool" in ended.out.decode()
+    assert f"leadline models add {model} --no-tools" in ended.complaint
+
+
+@pytest.mark.parametrize(
+    "arguments", [("agent", "hi"), ("research", "hi", "--corpus", "."), ("models", "test")]
+)
+def test_a_model_that_names_no_provider_is_refused_in_its_own_words(
+    command: Command, home: Path, arguments: tuple[str, ...]
+) -> None:
+    named = ("foo",) if arguments[0] == "models" else ("--model", "foo")
+    ended = command(*arguments, *named)
+    assert ended.code == 2
+    assert ended.complaint == (
+        "leadline: model 'foo' is not of the form provider/name; write for example deepseek/deepseek-chat"
+    )
 
 
 def test_a_test_of_a_model_that_cannot_be_asked_says_why(command: Command, home: Path) -> None:

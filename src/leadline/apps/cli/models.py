@@ -211,7 +211,7 @@ class Tested(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_test(given: Given) -> Exit:
-    """Ask a model once and print how it went; exit code 1 where it did not answer.
+    """Ask a model once and print how it went; exit code 1 where it did not answer or called no tool.
 
     Raises:
         Quit: the model is not there; nothing was asked.
@@ -221,7 +221,15 @@ def run_test(given: Given) -> Exit:
         document(msgspec.json.encode(tested))
     else:
         document(_told(tested))
-    return Exit.DONE if tested.answered else Exit.FAILED
+    if tested.answered and not tested.called_tool:
+        say(f"leadline: {_NO_CALL.format(model=tested.model)}")
+    return Exit.DONE if tested.answered and tested.called_tool else Exit.FAILED
+
+
+_NO_CALL = (
+    "a run needs calls of tools: start the server with tools, or say that the model cannot call any, so that it "
+    "writes them as text: leadline models add {model} --no-tools"
+)
 
 
 def _told(tested: Tested) -> str:

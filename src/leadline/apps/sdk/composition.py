@@ -113,11 +113,11 @@ def _option_layers(options: Options, composition: Composition) -> list[Layer]:
     """Options as patches, so that `config show` tells where their values come from."""
     patches: list[dict[str, object]] = []
     if options.model is not None:
+        provider = ModelRef.parse(options.model).provider
         models: dict[str, object] = {"default": options.model}
         if routed := _routed_roles(composition):
             models["roles"] = dict.fromkeys(routed)  # a model that was named is asked for everything
         if options.base_url is not None:
-            provider = ModelRef.parse(options.model).provider
             models["providers"] = {provider: {"base_url": options.base_url}}
         patches.append({"id": "models", "merge": models})
     elif options.base_url is not None:
