@@ -33,6 +33,7 @@ from leadline.core.llm.messages import (
 from leadline.core.llm.request import CHAT, CallConfig, LlmRequest, ModelRef, OutputSchema, ToolSchema
 from leadline.core.llm.stream import Finish, FinishState, TextDelta, ToolCallDelta
 from leadline.research.roles.schemas import REPORT_SCHEMA
+from leadline.testing.provider_server import ProviderServer
 
 SYNTAX = Syntax("abc234")
 READ = SYNTAX.call("read", '{"source": "d-1"}')
@@ -358,6 +359,25 @@ def test_a_call_in_a_syntax_of_another_model_is_told_the_right_one() -> None:
     assert isinstance(told, Finish)
     assert call.text is not None
     assert call.text.syntax.call("NAME", '{"argument": "value"}') in told.correction
+
+
+@pytest.mark.anyio
+async def test_tags_that_anybody_can_write_make_no_call_even_where_the_profile_reads_them() -> None:
+    leaked = 'Found:\n<tool_call>{"name": "read", "arguments": {}}</tool_call>'
+    async with ProviderServer([leaked]) as server:
+        settings = {"base_url": server.base_url, "text_tool_calls": {"parse": True}, "tools": False}
+        built = build_profile("local", shipped_profiles(), settings)
+        client = HttpClient()
+        call = adapter_for(Route("p", built, client, Clock(), lambda: None)).prepare(
+            asked(Conversation([ASK]))
+        )
+        assembler = Assembler()
+        async for event in call.stream():
+            assembler.add(event)
+        await client.aclose()
+    done = assembler.completion()
+    assert (done.tool_calls, done.finish.leaked_call) == ((), True)
+    assert "<call-" in done.finish.correction
 
 
 # schemas in few words

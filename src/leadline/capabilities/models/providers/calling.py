@@ -276,7 +276,8 @@ class ProviderCall:
 
     def _leak_rules(self) -> LeakRules:
         leaks = self.route.profile.text_tool_calls
-        return LeakRules(leaks.tags, leaks.parse, self.tools)
+        # Where tools are called in text, only the tags of the conversation make a call: a document may hold others.
+        return LeakRules(leaks.tags, leaks.parse and self.text is None, self.tools)
 
     def headers(self, key: str | None, idempotency_key: str | None) -> Mapping[str, str]:
         """Headers of this request."""
