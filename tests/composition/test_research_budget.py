@@ -170,6 +170,8 @@ def test_a_ceiling_ends_in_a_report_that_names_it_with_the_evidence_so_far(
     partial(done, named)
     assert limit <= float(option[1])
     assert done.json["metadata"]["written_by"] == "model"
+    replayed = command("replay", done.json["id"], "--patch", priced)
+    assert replayed.code == 0, replayed.out.decode()
 
 
 def test_time_that_is_up_stops_the_units_and_leaves_the_writer_its_share(
@@ -347,7 +349,13 @@ async def test_sixteen_at_once_pass_a_ceiling_by_one_call_at_most(
     async with sixteen(endless(), priced) as (app, server):
         amount = {"tokens": 120_000, "cost": 0.13, "calls": 90}[ceiling]
         result = await app.research(
-            QUESTION, corpus=[lake], method="sixteen", **{f"max_{ceiling}": amount, "keep": 0.0}
+            QUESTION,
+            corpus=[lake],
+            method="sixteen",
+            max_tokens=120_000 if ceiling == "tokens" else None,
+            max_cost=0.13 if ceiling == "cost" else None,
+            max_calls=90 if ceiling == "calls" else None,
+            keep=0.0,
         )
     assert f"ceiling on {ceiling}" in (result.error or "")
     if ceiling == "calls":

@@ -21,6 +21,7 @@ from leadline.core.llm.adapter import Models
 from leadline.core.llm.request import ModelRef, Purpose
 from leadline.core.session.blobs import Blobs
 from leadline.core.session.store import SessionStore
+from leadline.core.spend.account import Account
 from leadline.core.spend.meter import Meter
 from leadline.core.tools.fence import derived_token
 from leadline.core.tools.invocation import ToolInvocation
@@ -124,7 +125,8 @@ class ResearchEngine(Service, key="research"):
             LeadlineError: the first role could not be started.
         """
         execution = execution or Execution()
-        request = replace(request, budget=self._config.budget.over(request.budget))
+        if execution.corpus is None:  # what is played again has the ceilings that it had
+            request = replace(request, budget=self._config.budget.over(request.budget))
         method = self._ctx.get(Methods).get(request.method)
         given = request.model or (execution.parent.model if execution.parent else None)
         _, model = self._ctx.get(Models).resolve(given)
@@ -323,7 +325,7 @@ class ResearchEngine(Service, key="research"):
         spent = record.ledger.resumed[-1].spent_s if record.ledger.resumed else 0.0
         accounts = RunAccounts(
             record.ledger.budget,
-            execution.parent.account if execution.parent is not None else None,
+            _above(execution),
             clock.monotonic,
             spent=before.usage.spent,
             seconds=spent,
@@ -395,6 +397,13 @@ def _coordinator(request: ResearchRequest, model: ModelRef, parent: Agent | None
     return AgentSpec(
         kind=RUN_KIND, model=model, parent=parent, purpose=Purpose("research/run"), label=request.question
     )
+
+
+def _above(execution: Execution) -> Account | None:
+    """What a run draws on: of a run that a tool call is for, the account of the turn that called."""
+    if execution.call is not None and execution.call.caller.account is not None:
+        return execution.call.caller.account
+    return execution.parent.account if execution.parent is not None else None
 
 
 def _asked(model: ModelRef, models: Mapping[str, str]) -> Sequence[str]:

@@ -44,16 +44,16 @@ class Shares:
     @property
     def _part(self) -> Ceilings:
         """What one unit may use: its share of what is left of the working part when the first of them begins, and of
-        what units used before. Rounded up, so that many units can begin with little; time is not divided."""
+        what units used before. Rounded down, so that no unit can use up what is another's; time is not divided."""
         if self._each is None:
             left, used = self._working.remaining, Spent()
             for one in self._before.values():
                 used += one
             share = self._share or 1 / len(self._planned)
             self._each = Ceilings(
-                None if left.tokens is None else math.ceil((left.tokens + used.tokens) * share),
-                None if left.cost is None else Money(math.ceil((left.cost + used.cost) * share)),
-                None if left.calls is None else math.ceil((left.calls + used.calls) * share),
+                None if left.tokens is None else _some((left.tokens + used.tokens) * share),
+                None if left.cost is None else Money(_some((left.cost + used.cost) * share)),
+                None if left.calls is None else _some((left.calls + used.calls) * share),
             )
         return self._each
 
@@ -108,6 +108,11 @@ class Shares:
             None if calls is None else used.calls + calls,
         )
         return True
+
+
+def _some(amount: float) -> int:
+    """At least 1: with less no unit could begin."""
+    return max(1, math.floor(amount + 1e-9))
 
 
 def _over(left: int | None, each: int | None, others: int) -> int | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import anyio
+from msgspec import structs
 
 from leadline.capabilities.corpus.seam import Corpora, Corpus
 from leadline.core.agent.agents import Agents
@@ -19,6 +20,7 @@ from leadline.kernel.errors import LeadlineError
 from leadline.research.engine.engine import Execution, ResearchEngine
 from leadline.research.engine.interrupted import Placed
 from leadline.research.engine.listing import stored_listing
+from leadline.research.events import BUDGET_REACHED, RunBudget
 from leadline.research.evidence.pinned import stored_text
 from leadline.research.replay.clock import RecordedClock
 from leadline.research.replay.corpus import RecordedCorpus, RecordedSources, Texts, recorded_sources
@@ -116,6 +118,11 @@ class RecordedRun:
     sources: RecordedSources
     texts: Texts
 
+    def budget(self, what_if: WhatIf) -> RunBudget:
+        """The ceilings that the run had last. Played from a recording, it takes no time to speak of."""
+        had = self.stored.ledger.budget
+        return structs.replace(had, seconds=None) if what_if.plays else had
+
     def request(self, what_if: WhatIf) -> ResearchRequest:
         """What was asked, with what is to be different."""
         asked = self.started.request
@@ -128,6 +135,7 @@ class RecordedRun:
             purpose=asked.purpose,
             context=asked.context,
             model=what_if.model or ModelRef.parse(self.started.model),
+            budget=self.budget(what_if),
         )
 
 
@@ -214,6 +222,12 @@ async def replay_run(
         LeadlineError: the first role could not be started.
     """
     what_if = what_if or WhatIf()
+    ended = recorded.stored.ledger.ended
+    if what_if.plays and ended is not None and ended.metadata.get(BUDGET_REACHED) == "seconds":
+        raise NotReplayable(
+            f"run {recorded.recording.id}: its time was up; how far it came depended on the clock, which no recording "
+            "has. To see what a model makes of its sources: --model PROVIDER/NAME"
+        )
     if what_if.model is not None:
         ctx.get(Models).resolve(what_if.model)  # before the player answers for every provider
     clock = ctx.get(Clock)
