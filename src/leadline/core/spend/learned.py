@@ -47,7 +47,11 @@ class _Left:
     def wait_s(self, amount: int, now: float) -> float:
         """Seconds until it holds `amount`, or all that it ever holds; zero where it does."""
         if now >= self.reset_at:
-            return 0.0
+            if self.limit is None:
+                return 0.0
+            # Full again, and no fuller: until the next response tells, as much as there was at the last reset.
+            self.remaining, self.used = self.limit, 0
+            self.heard, self.reset_at = now, now + (self.reset_at - self.heard)
         need = amount if self.limit is None else min(amount, self.limit)
         missing = need - (self.remaining - self.used)
         if missing <= 0:
