@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 from leadline.core.agent.agent import Agent
@@ -87,10 +88,10 @@ class LongWork:
 
     def breaks(self) -> int:
         """How many requests of the work do not begin with the whole of the one before."""
-        found = 0
-        for at, request in enumerate(self.own[1:]):
-            before = tuple(self.own[at].conversation)
-            found += tuple(request.conversation)[: len(before)] != before
+        found, own = 0, self.own
+        for earlier, later in pairwise(own):
+            before = tuple(earlier.conversation)
+            found += tuple(later.conversation)[: len(before)] != before
         return found
 
     def _answer(self, request: LlmRequest) -> Playable:
@@ -161,14 +162,16 @@ async def long_work(
     plugins: Sequence[Mountable] = (),
     clock: Clock | None = None,
     loop: LoopConfig | None = None,
+    invariants: bool = True,
 ) -> AsyncGenerator[Desk]:
-    """An agent with the tool `read`, which gives `page`, and the window plugin with `config`."""
+    """An agent with the tool `read`, which gives `page`, and the window plugin with `config`; the rest as `agent_stack`."""
     async with agent_stack(
         folder,
         work.model,
         plugins=[*plugins],
         clock_service=clock,
         loop=loop or LoopConfig(max_steps=None),
+        invariants=invariants,
     ) as stack:
         await stack.ctx.mount(window_plugin.plugin, config or WindowConfig())
 

@@ -18,7 +18,7 @@ from leadline.core.agent.agents import Agents
 from leadline.core.agent.spec import AgentSpec, TurnBudget
 from leadline.core.llm.messages import Message, MessageSource
 from leadline.core.llm.request import Purpose
-from leadline.core.session.events import AssistantSaid, RequestHeader, TurnEnd
+from leadline.core.session.events import AssistantSaid, RequestEnded, RequestHeader, TurnEnd
 from leadline.core.session.seeds import Seed
 from leadline.kernel.errors import LeadlineError
 
@@ -91,7 +91,9 @@ async def summarise(
         child.followup(child.message(instruction(words), INSTRUCTION))
         await child.when_idle()
         said = [*child.session.of(AssistantSaid, child.session.lifecycle_start)]
-        return _judged(said[-1] if said else None, child.last_turn_end, child.id)
+        ended = child.session.last(RequestEnded)
+        late = ended is not None and ended.failure is not None and ended.failure.code == "TIMEOUT"
+        return _judged(said[-1] if said else None, child.last_turn_end, child.id, late=late)
     finally:
         with CancelScope(shield=True):
             await child.dispose()
@@ -106,13 +108,16 @@ def _plain(header: RequestHeader) -> RequestHeader:
     )
 
 
-def _judged(said: AssistantSaid | None, end: TurnEnd | None, child: str) -> Summary | NoSummary:
+def _judged(
+    said: AssistantSaid | None, end: TurnEnd | None, child: str, *, late: bool
+) -> Summary | NoSummary:
+    """`late`: the provider took too long."""
     cause = end.cause if end is not None else None
     if cause is not None and cause.kind == "budget" and cause.detail.startswith("max_seconds"):
         return NoSummary("timeout", f"no summary after the time that one may take ({cause.detail})", child)
     failure = end.failure if end is not None else None
     if failure is not None:
-        fault: SummaryFault = "timeout" if failure.code == "TIMEOUT" else "not-asked"
+        fault: SummaryFault = "timeout" if late else "not-asked"
         return NoSummary(fault, f"{failure.code}: {failure.message}", child)
     if said is None or said.state == "interrupted":
         return NoSummary("not-asked", "" if end is None else f"{end.reason} {end.error}".strip(), child)
