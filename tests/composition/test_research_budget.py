@@ -11,7 +11,8 @@ import anyio
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from leadline import Leadline
+from leadline import Leadline, SyncLeadline
+from leadline.apps.cli.placing import on_this_machine
 from leadline.kernel.context import Context
 from leadline.kernel.plugin import Plugin
 from leadline.research.events import Planned, Unit, UnitEnded
@@ -205,6 +206,16 @@ def test_a_writer_that_is_never_done_is_stopped_at_the_end_and_the_evidence_is_t
     assert result["metadata"]["written_by"] == "record"
     assert "ceiling on time" in result["report"]
     assert len(result["citations"]) == 6
+
+
+def test_a_planner_that_says_nothing_is_stopped_when_the_time_is_up(
+    command: Command, lake: Path, priced: Path
+) -> None:
+    with served(lambda request: Behaviour("stall")) as server:
+        done = command(*asked(lake, server, priced), "--max-time", "1s", "--json")
+        assert len(server.requests) == 1
+    assert (done.code, done.json["status"]) == (1, "failed")
+    assert "ceiling on time" in done.json["error"]
 
 
 def test_where_not_even_the_writer_can_be_paid_the_evidence_is_the_report_and_it_says_why(
@@ -423,6 +434,15 @@ def test_the_cost_of_a_run_is_the_bill_with_what_was_turned_away(
     assert "$0.0" in command("show", listed["id"]).out.decode()
 
 
+def test_who_looks_on_is_told_for_what_a_call_waits(command: Command, lake: Path, tmp_path: Path) -> None:
+    patch = tmp_path / "one_at_a_time.yml"
+    patch.write_text(PRICED + "- id: limiter\n  merge: {limits: [{model: local/fake, max: 1}]}\n")
+    with served(ScriptedResearcher(THREE, delay_s=0.1)) as server:
+        done = command(*asked(lake, server, patch))
+    assert done.code == 0, done.err
+    assert "waiting for local/fake: 1 ahead" in done.err
+
+
 def test_of_a_cost_that_is_not_known_in_whole_the_part_that_is_is_told(
     command: Command, lake: Path, priced: Path
 ) -> None:
@@ -487,6 +507,40 @@ def test_a_run_that_its_budget_ended_goes_on_with_a_higher_ceiling(
     assert asked_in_all <= WHOLE + 1  # the report is written again
     assert "ceiling" not in on.json["report"]
     assert command("audit", run, "--patch", priced).code == 0
+
+
+def test_a_program_without_an_event_loop_goes_on_too(home: Path, lake: Path, priced: Path) -> None:
+    with (
+        served(ScriptedResearcher(THREE)) as server,
+        SyncLeadline(model="local/fake", base_url=server.base_url, patches=[priced]) as app,
+    ):
+        first = app.research(QUESTION, corpus=[lake], breadth="broad", max_calls=10)
+        assert first.status == "partial"
+        on = app.resume_research(first.id, max_calls=40)
+        assert (on.status, on.id) == ("completed", first.id)
+
+
+def test_what_has_to_be_typed_again_to_go_on_is_told(command: Command, lake: Path, priced: Path) -> None:
+    with served(ScriptedResearcher(THREE)) as server:
+        done = command(*asked(lake, server, priced), "--max-calls", "10")
+        run = run_id(done.err.splitlines())
+        options = f"--model local/fake --base-url {server.base_url}"
+    assert f"leadline resume {run} --max-calls MORE {options}" in done.err
+
+
+@pytest.mark.parametrize(
+    ("url", "here"),
+    [
+        ("http://127.0.0.1:8080/v1", True),
+        ("http://[::1]:8080/v1", True),
+        ("http://localhost:1234/v1", True),
+        ("https://gateway.example.com/v1", False),
+        ("http://127.0.0.1.example.com/v1", False),
+        ("http://192.168.1.7/v1", False),
+    ],
+)
+def test_only_an_address_of_this_machine_is_taken_from_a_log(url: str, here: bool) -> None:
+    assert on_this_machine(url) is here
 
 
 def test_a_run_is_resumed_where_its_model_was_reached(command: Command, lake: Path, priced: Path) -> None:

@@ -36,7 +36,7 @@ async def placed(session_id: str, patches: Sequence[Path]) -> tuple[str | None, 
         place, started = session.last(Placed), session.last(Started)
         if place is None or started is None or not place.base_url:
             return None, None
-        if not _loopback(place.base_url):
+        if not on_this_machine(place.base_url):
             raise Quit(
                 Exit.USAGE,
                 f"run {session.id} reached {started.model} at {place.base_url}; if that is still right, go on with: "
@@ -45,7 +45,8 @@ async def placed(session_id: str, patches: Sequence[Path]) -> tuple[str | None, 
         return started.model, place.base_url
 
 
-def _loopback(url: str) -> bool:
+def on_this_machine(url: str) -> bool:
+    """Whether an address is one of this machine's own."""
     host = urlsplit(url).hostname or ""
     try:
         return ip_address(host).is_loopback

@@ -27,6 +27,7 @@ from leadline.core.session.events import (
     UserEntered,
 )
 from leadline.core.session.log import Session
+from leadline.core.session.spending import session_spending, total
 from leadline.research.engine.interrupted import Placed
 from leadline.research.events import RESEARCH_EVENTS
 
@@ -51,10 +52,19 @@ def transcript(session: Session) -> str:
     facts = Facts()
     for logged in session.logged:
         lines.extend(_fact(facts, logged) if logged.type in _OF_A_RUN else _block(session, logged))
+    lines.extend(_paid(session))
     for stray in session.quarantined:
         said = f"{stray.event.type} {_data(stray.event)}" if stray.event else "(cannot be read)"
         lines.append(f"not part of the session: {stray.file or 'line'} {stray.line}: {stray.reason}: {said}")
     return "\n".join(lines)
+
+
+def _paid(session: Session) -> Iterator[str]:
+    """What the session itself paid for, where anybody is paid."""
+    used = total(session_spending(session))
+    tokens = used.tokens.total or 0
+    if tokens or used.cost:
+        yield f"used: {used.calls} call(s), {tokens:,} tokens, cost {used.paid}"
 
 
 def _fact(facts: Facts, logged: Logged) -> Iterator[str]:
