@@ -73,6 +73,13 @@ def calls(done: Completion) -> list[tuple[str, str]]:
         ("  <call-abc234  read >\r\n{}\r\n</call-abc234>", "", ["read"]),
         ("<call-abc234 look></call-abc234>", "", ["look"]),
         (f"```\nsome code\n```\nNow:\n{READ}", "```\nsome code\n```\nNow:", ["read"]),
+        (
+            f"<think>\nI could write\n{SEARCH}\n</think>\n\n{READ}",
+            f"<think>\nI could write\n{SEARCH}\n</think>",
+            ["read"],
+        ),
+        (f"So\n```\nor {READ}</think>\n{READ}", f"So\n```\nor {READ}</think>", ["read"]),
+        ('<call-abc234 read>\n{"quote": "it said </think>"}\n</call-abc234>', "", ["read"]),
         (f"Of the form <call-abc234 x>.\n{READ}", "Of the form <call-abc234 x>.", ["read"]),
     ],
 )
@@ -161,7 +168,7 @@ def test_calls_of_the_provider_itself_stay_apart_from_those_in_the_text() -> Non
 
 _BITS = st.sampled_from(
     [
-        "text ", "\n", "\n\n", " \n" * 120, "  ", "```", "~~~", "```json\n", "<", "<call-", "<call-abc234", "<call-abc234 read>",
+        "text ", "\n", "\n\n", " \n" * 120, "</think>", "<think>\n", "  ", "```", "~~~", "```json\n", "<", "<call-", "<call-abc234", "<call-abc234 read>",
         "</call-abc234>", "{}", '{"a": "</call-abc234>"}', '{"a": [1', READ, SEARCH, "<call-other7 x>", "\r\n", "`",
         "<result-abc234 read>", "€", "-", "<<call-abc234 read>",
     ]

@@ -23,6 +23,7 @@ from leadline.capabilities.models.providers.encode import encoder_for
 from leadline.capabilities.models.providers.failures import classify, retry_after_s, shortened
 from leadline.capabilities.models.providers.lookup import as_count, as_text
 from leadline.capabilities.models.providers.profiles import Profile
+from leadline.capabilities.models.providers.text_tools import AlternatingChat
 from leadline.core.llm.adapter import ModelInfo
 from leadline.core.llm.failure import LlmFailure, Stop, Wait
 from leadline.core.llm.messages import WireEncoder
@@ -236,4 +237,4 @@ def _encoder(request: LlmRequest, profile: Profile, info: ModelInfo) -> WireEnco
     return encoder_for(request, profile)
 
 
-WIRE = WireFormat(_encoder, ChatDecoder, send=over_the_bridge)
+WIRE = WireFormat(_encoder, ChatDecoder, AlternatingChat, send=over_the_bridge)

@@ -152,20 +152,24 @@ class Syntax:
         return TextCall(name, text[begin:close].strip()), close + len(self.close)
 
     def _block(self, text: str) -> int | None:
-        """Where the first tag stands that begins a line and is in no code fence."""
+        """Where the first tag stands that begins a line and is in no code fence, behind all that is only thought."""
         if self.tag not in text:
             return None
-        fence = CodeFence()
-        at = 0
+        fence, found, at = CodeFence(), None, 0
         while at < len(text):
             end = text.find("\n", at)
             line = text[at:] if end < 0 else text[at:end]
             start = len(line) - len(line.lstrip(" \t"))
-            if not fence.inside and start <= INDENT and line.startswith(self.tag, start):
-                return at + start
-            fence.line(line)
+            if ends_thought(line[-LINE:]):
+                fence, found = CodeFence(), None
+            elif found is not None:
+                pass
+            elif not fence.inside and start <= INDENT and line.startswith(self.tag, start):
+                found = at + start
+            else:
+                fence.line(line)
             at += len(line) + 1
-        return None
+        return found
 
     def _meant(self, text: str) -> Fault | None:
         """Why a tag at the end of the answer is no call; None where none is, or one is only quoted."""
@@ -204,6 +208,11 @@ class CodeFence:
             self._open = "" if mark[0] == "`" and "`" in rest else mark
         elif mark.startswith(self._open) and not rest.strip():
             self._open = ""
+
+
+def ends_thought(line: str) -> bool:
+    """Whether the lines up to this one are thought that a server left in the text; with or without its beginning."""
+    return line.rstrip().endswith("</think>")
 
 
 def _before_space(text: str, end: int) -> int:
@@ -247,6 +256,8 @@ class TextCallReader:
         """What came behind them."""
         self._line = ""
         """The beginning of the line that has not ended."""
+        self._tail = ""
+        """And its latest end."""
         self._fence = CodeFence()
         self._block = False
         """Whether a tag has come that begins a block."""
@@ -271,14 +282,17 @@ class TextCallReader:
         begin = at
         while not self._block:
             end = self._held.find("\n", at)
-            self._line = (self._line + self._held[at : None if end < 0 else end])[:LINE]
+            piece = self._held[at : None if end < 0 else end]
+            self._line, self._tail = (self._line + piece)[:LINE], (self._tail + piece)[-LINE:]
             if self._tag() == "whole":
                 self._block = True
             elif end < 0:
                 break
             else:
                 self._fence.line(self._line)
-                self._line = ""
+                if ends_thought(self._tail):
+                    self._fence = CodeFence()
+                self._line = self._tail = ""
                 begin = at = end + 1
         # A line that is the beginning of a tag so far was held from its first character on.
         open_line = self._held.rfind("\n", 0, begin) + 1 if self._tag() else len(self._held)
