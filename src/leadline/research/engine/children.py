@@ -35,11 +35,13 @@ from leadline.research.engine.config import EngineConfig
 from leadline.research.engine.role_log import Attempt, RoleLog
 from leadline.research.engine.spent_before import SpentBefore
 from leadline.research.events import Noted, RoleEnded, RoleStarted, UnitStarted
+from leadline.research.evidence.carried import carried
 from leadline.research.evidence.governor import SourceGovernor
 from leadline.research.evidence.record_evidence import record_evidence_tool, restore_evidence
 from leadline.research.evidence.shelf import SourceShelf, UnitSources
 from leadline.research.methods.seam import Phase, RoleAnswer, RoleCall
 from leadline.research.roles.prompts import persona
+from leadline.window.carry import Carry
 from leadline.window.spill import RECALL
 
 _UNREACHABLE = frozenset({"AUTH", "MISSING_CREDENTIAL", "QUOTA", "NOT_FOUND", "GAVE_UP"})
@@ -89,6 +91,7 @@ class Children:
         }
         """By role: the logs of what works for it, its own among them."""
         coordinator.ctx.on(AgentCreated, self._created)
+        coordinator.ctx.on(Carry, self._carried)
         self.start_error: LeadlineError | None = None
         """Why the first role could not be started; None once one was."""
 
@@ -220,6 +223,10 @@ class Children:
         above = session.header.parent
         role = next((one for one, below in self._below.items() if above in below), session.id)
         self._below.setdefault(role, {})[session.id] = session
+
+    async def _carried(self, signal: Carry) -> str | None:
+        """What a role must not forget when its conversation is made shorter."""
+        return carried(self._shelf.record.ledger, signal.agent.id)
 
     def used(self, child: str) -> tuple[Spending, ...]:
         """What a role used so far, what works for it included."""
