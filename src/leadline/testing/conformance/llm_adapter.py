@@ -25,7 +25,7 @@ from leadline.core.llm.messages import (
     UserMessage,
 )
 from leadline.core.llm.request import CHAT, CallConfig, LlmRequest, ModelRef, ToolSchema
-from leadline.core.llm.stream import Finish, StreamEvent, UsageReport
+from leadline.core.llm.stream import Finish, LimitsReport, StreamEvent, UsageReport
 
 Check: TypeAlias = Callable[[LlmAdapter], Awaitable[None]]
 
@@ -62,7 +62,7 @@ async def check_digest_is_a_function_of_the_request(adapter: LlmAdapter) -> None
 
 
 async def check_stream_ends_with_one_finish(adapter: LlmAdapter) -> None:
-    """The last event is a `Finish`, there is no other, and usage is reported at most once."""
+    """The last event is a `Finish`, there is no other, usage is reported at most once, and limits only at first."""
     events = await _events(adapter)
     ends = [event for event in events if isinstance(event, Finish)]
     assert len(ends) == 1, f"{len(ends)} finishes in one stream"
@@ -71,6 +71,7 @@ async def check_stream_ends_with_one_finish(adapter: LlmAdapter) -> None:
     assert failed == (ends[0].failure is not None), f"{ends[0].state!r} with the failure {ends[0].failure!r}"
     usages = sum(isinstance(event, UsageReport) for event in events)
     assert usages <= 1, f"usage is reported {usages} times"
+    assert not any(isinstance(event, LimitsReport) for event in events[1:]), "limits are reported late"
 
 
 async def check_a_call_may_be_made_again(adapter: LlmAdapter) -> None:

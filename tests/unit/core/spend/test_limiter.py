@@ -290,6 +290,28 @@ async def test_lowering_a_limit_keeps_those_who_wait_and_raising_it_lets_them_go
         assert made.state() == (3, 0)
 
 
+async def test_raising_the_ceiling_on_children_lets_those_of_all_lines_go() -> None:
+    async with scene(children=1) as made:
+        for number in range(4):
+            await made.ask(str(number), Ask(f"bench/m{number}", child=True))
+        assert made.admitted == ["0"]
+        made.limiter.limit([], 3)
+        await anyio.wait_all_tasks_blocked()
+        assert made.admitted == ["0", "1", "2"]
+
+
+async def test_after_a_reset_a_bucket_is_as_full_as_its_limit_and_no_fuller() -> None:
+    async with scene() as made:
+        await made.ask("a")
+        await made.done("a", 10, _said(0, 20, 2))
+        for name in "bcd":
+            await made.ask(name)
+        await made.clock.advance(20)
+        assert made.admitted == ["a", "b", "c"]
+        await made.clock.advance(20)
+        assert made.admitted == ["a", "b", "c", "d"]
+
+
 async def test_a_row_for_all_models_of_a_provider_gives_each_a_line_of_its_own() -> None:
     async with scene(LineConfig(model="bench/*", max=1), LineConfig(model="bench/big", max=2)) as made:
         for number, model in enumerate(
