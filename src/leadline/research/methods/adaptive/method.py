@@ -152,7 +152,7 @@ class Adaptive:
         report, told = gate.accepted(value) if value is not None else (None, ())
         if report is None:
             why = answer.error or "; ".join(told) or "the writer returned no report"
-            answer = RoleAnswer(status="failed", error=why)
+            answer = RoleAnswer(status="failed", error=why, ceiling=answer.ceiling)
         return self._published(run, plan, Written(report, list(told), answer))
 
     def _published(self, run: Run, plan: CheckedPlan, written: Written) -> MethodResult:
@@ -162,7 +162,8 @@ class Adaptive:
             note = f"The report was not written: {answer.error}. The evidence is listed instead."
             _publish(run, evidence_list(run.ledger), (note,), of_end=True)
             return MethodResult(status="partial", error=answer.error)
-        _publish(run, written.report, written.notes)
+        # What a ceiling cut short is written anew when the run goes on with more.
+        _publish(run, written.report, written.notes, of_end=answer.ceiling is not None)
         return MethodResult(
             status=_status(run.ledger, plan, answer), error=_shortfalls(run.ledger, plan, answer)
         )

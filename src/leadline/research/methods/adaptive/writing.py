@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from leadline.core.llm.tokens import text_tokens
-from leadline.research.events import Report, Section
+from leadline.research.events import CeilingName, Report, Section
 from leadline.research.ledger.leaves import leaves
 from leadline.research.methods.adaptive.gate import WriterGate
 from leadline.research.methods.adaptive.parts import Split, task_tokens
@@ -42,12 +42,14 @@ async def write_in_parts(run: Run, data: SynthesisData, split: Split) -> Written
     notes: list[str] = []
     errors: list[str] = []
     written, title = 0, ""
+    ceiling: CeilingName | None = None
     total = len(split.parts)
     for number, part in enumerate(split.parts, 1):
-        report, told, error = await _part(run, part, number, total)
+        report, told, answer = await _part(run, part, number, total)
         notes += told
-        if error is not None:
-            errors.append(error)
+        if answer.error is not None:
+            errors.append(answer.error)
+        ceiling = ceiling or answer.ceiling
         if report is None:
             sections += listed_evidence(run.ledger, [item.id for item in part.evidence])
             continue
@@ -59,7 +61,7 @@ async def write_in_parts(run: Run, data: SynthesisData, split: Split) -> Written
     error = "; ".join(dict.fromkeys(errors)) or None
     if not written:
         why = error or "no piece of the evidence fits the window of the writer"
-        return Written(None, notes, RoleAnswer(status="failed", error=why))
+        return Written(None, notes, RoleAnswer(status="failed", error=why, ceiling=ceiling))
     if total > 1:
         title = await _open(run, split.parts[0], sections, unresolved) or title
     whole = Report(
@@ -67,13 +69,13 @@ async def write_in_parts(run: Run, data: SynthesisData, split: Split) -> Written
     )
     cleaned, told = clean_report(whole, run.ledger)
     status = "completed" if error is None else "partial"
-    return Written(cleaned, [*notes, *told], RoleAnswer(status=status, error=error))
+    return Written(cleaned, [*notes, *told], RoleAnswer(status=status, error=error, ceiling=ceiling))
 
 
 async def _part(
     run: Run, part: SynthesisData, number: int, total: int
-) -> tuple[Report | None, Sequence[str], str | None]:
-    """The report of one part, notes on it, and what went wrong."""
+) -> tuple[Report | None, Sequence[str], RoleAnswer]:
+    """The report of one part, notes on it, and how it went."""
     gate = WriterGate(run.ledger, _problem_tokens(run))
     ids = [item.id for item in part.evidence]
     # Named by its evidence: a part that has other evidence is other work.
@@ -92,10 +94,10 @@ async def _part(
     value = gate.last if answer.value is None and answer.ceiling is not None else answer.value
     report, told = gate.accepted(value) if value is not None else (None, ())
     if report is not None:
-        return report, told, answer.error
+        return report, told, answer
     why = answer.error or "; ".join(told) or "the writer returned no report"
     note = f"Part {number} of {total} of the report was not written: {why}. Its evidence is listed instead."
-    return None, (note,), why
+    return None, (note,), RoleAnswer(status="failed", error=why, ceiling=answer.ceiling)
 
 
 async def _open(run: Run, part: SynthesisData, sections: list[Section], unresolved: list[str]) -> str:
