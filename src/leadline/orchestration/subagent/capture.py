@@ -9,8 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+import msgspec
+
+from leadline.core.agent.signals import ProposeRequest
+from leadline.core.llm.adapter import Models
+from leadline.core.llm.request import OutputSchema as AnswerSchema
 from leadline.core.prompt.sections import PromptSections
 from leadline.core.tools.invocation import Caller, ToolInvocation
 from leadline.core.tools.outcome import Code, failed
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
 
     from leadline.core.agent.agent import Agent
     from leadline.core.llm.jsonvalue import JsonValue
+    from leadline.core.llm.request import CallConfig
     from leadline.orchestration.subagent.seam import Check
 
 TOOL_NAME = "structured_output"
@@ -68,6 +75,33 @@ class Capture:
         ctx.get(PromptSections).section(ctx, TOOL_NAME, SECTION_ORDER, text, for_tool=TOOL_NAME)
         ctx.on(ToolFinished, self._finished)
         ctx.on(PostExecute, self._conclude, prepend=True)
+
+    def hold(self, child: Agent) -> None:
+        """Hold the answers of a child that did not hand in to the schema, where that is the firmest way there is.
+
+        The tool is the way to hand in. A model that can be made to call it is told again; one that cannot, but whose
+        server writes to a schema, is asked for the output as its text. Not so where the schema would keep it from
+        calling tools that it still has.
+        """
+        child.ctx.on(ProposeRequest, partial(self._held, child))
+
+    async def _held(
+        self,
+        child: Agent,
+        signal: ProposeRequest,
+        call_next: Callable[[ProposeRequest], Awaitable[CallConfig]],
+    ) -> CallConfig:
+        config = await call_next(signal)
+        if signal.agent is not child or self.captured is not None:
+            return config
+        adapter, ref = child.ctx.get(Models).resolve(config.model)
+        info = adapter.info(ref.model)
+        if info.forced_tool_choice or info.structured_output != "json_schema":
+            return config
+        others = set(child.ctx.get(ToolRegistry).view(child.ctx.scope)) - {TOOL_NAME}
+        if others and not info.tools:
+            return config
+        return msgspec.structs.replace(config, output=AnswerSchema(TOOL_NAME, self._schema.schema))
 
     def restore(self, child: Agent) -> None:
         """Take up what the child handed in before its process died.

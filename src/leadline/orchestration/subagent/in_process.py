@@ -180,6 +180,8 @@ class InProcessRun:
         child, end = self._child, self._child.last_turn_end
         self._corrected = was_corrected(child.session)
         self._look_again()
+        if self._corrected:
+            self._hold()
         if child.session.place.turn_open:
             child.proceed()
         elif len(child.inbox):
@@ -227,6 +229,7 @@ class InProcessRun:
             completed = stop_reason_of(self._child.last_turn_end) == "completed"
             if problems and completed and not self._cancelled and not self._corrected:
                 self._corrected = True
+                self._hold()
                 self._child.send(self._child.message(_correction(problems), CORRECTION))
                 await self._child.when_idle()
                 problems = self._missing()
@@ -240,6 +243,10 @@ class InProcessRun:
             if self._result is None:
                 self._result = self._made("aborted", "disposed before it was done")
             self._done.set()
+
+    def _hold(self) -> None:
+        if self._capture is not None:
+            self._capture.hold(self._child)
 
     def _missing(self) -> Sequence[str]:
         """What is wrong with the output; nothing where there is a good one, or where none was asked for."""

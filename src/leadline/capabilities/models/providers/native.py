@@ -82,8 +82,10 @@ def shaped(request: LlmRequest, profile: Profile) -> LlmRequest:
     output = request.config.output
     if output is None or profile.structured_output != "tool":
         return request
-    tool = ToolSchema(output.name, output.description, output.schema)
     config = msgspec.structs.replace(request.config, tool_choice=output.name, output=None)
+    if any(tool.name == output.name for tool in request.tools):
+        return dataclasses.replace(request, config=config)
+    tool = ToolSchema(output.name, output.description, output.schema)
     return dataclasses.replace(request, tools=(*request.tools, tool), config=config)
 
 
