@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from leadline import Leadline
+from leadline import Leadline, SyncLeadline
 from leadline.apps.cli.widths import columns_of
 from leadline.apps.sdk.app import take_turn
 from leadline.core.session.events import AssistantSaid
@@ -220,3 +220,16 @@ def test_an_unknown_id_is_refused(command: Command) -> None:
     ended = command("context", "s-nothing")
     assert ended.code == 2
     assert not ended.out
+
+
+def test_a_program_without_a_loop_has_the_same_view(command: Command) -> None:
+    with provider(answering) as (_, _, _, url):
+        known(command, url, 30_000)
+        session = agent(3)
+        with SyncLeadline() as app:
+            before = app.context(session).own
+            changed = app.compact(session)
+            assert app.context(session).own.compactions == 1
+            assert changed.after < changed.before
+            app.undo_compaction(session)
+            assert app.context(session).own.parts == before.parts

@@ -195,10 +195,11 @@ def _changes(changes: Sequence[Change]) -> list[str]:
     made = [one for one in changes if one.cause != "undo"]
     if not made:
         return []
-    compactions = sum(one.cause == "compact" for one in made if one.stands)
+    standing = [one for one in made if one.stands]
+    compactions = sum(one.cause == "compact" for one in standing)
     lines = [
         "",
-        f"changed {_counted(len(made), 'time')}, {_counted(compactions, 'summary', 'summaries')} in force:",
+        f"made smaller {_counted(len(standing), 'time')}, by a summary {_counted(compactions, 'time')}:",
     ]
     if len(made) > _LISTED:
         lines.append(f"  the latest {_LISTED}; --json has all")
@@ -219,5 +220,5 @@ def _recallable(one: Breakdown) -> list[str]:
     return lines
 
 
-def _counted(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+def _counted(count: int, one: str) -> str:
+    return f"{count:,} {one if count == 1 else one + 's'}"

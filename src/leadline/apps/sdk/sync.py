@@ -16,6 +16,8 @@ from leadline.apps.sdk.sync_sessions import SyncSessions
 from leadline.core.tools.spec import ANY_EFFECT, SideEffect
 
 if TYPE_CHECKING:
+    from leadline.apps.sdk.windows import WindowView
+    from leadline.core.session.events import WindowChanged
     from leadline.research.replay.replay import Replayed
     from leadline.research.report.result import ResearchResult
 
@@ -133,6 +135,18 @@ class SyncLeadline:
     ) -> AgentReply:
         """As `Leadline.agent`."""
         return self._running.call(lambda: self._app.agent(task, model=model, persona=persona, **budget))
+
+    def context(self, session_id: str) -> WindowView:
+        """As `Leadline.context`."""
+        return self._running.call(self._app.context, session_id)
+
+    def compact(self, session_id: str) -> WindowChanged:
+        """As `Leadline.compact`."""
+        return self._running.call(self._app.compact, session_id)
+
+    def undo_compaction(self, session_id: str, seq: int | None = None) -> WindowChanged:
+        """As `Leadline.undo_compaction`."""
+        return self._running.call(self._app.undo_compaction, session_id, seq)
 
     @property
     def sessions(self) -> SyncSessions:
