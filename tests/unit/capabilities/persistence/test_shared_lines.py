@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from leadline.capabilities.persistence.providers.presence import Presence, is_present, sweep
 from leadline.capabilities.persistence.providers.shared_lines import FILE, FOLDER, SqliteSharedLines
@@ -34,6 +37,17 @@ class Machine:
 
     def pass_time(self, seconds: float) -> None:
         self.clock.jump(seconds)
+
+    def kill(self, lines: SqliteSharedLines) -> None:
+        """As the system does it: what the process locked is free, what it wrote stays."""
+        presence = lines._presence  # pyright: ignore[reportPrivateUsage]
+        if presence is not None:
+            os.close(presence._fd)  # pyright: ignore[reportPrivateUsage]
+            presence._fd = -1  # pyright: ignore[reportPrivateUsage]
+        if lines._db is not None:  # pyright: ignore[reportPrivateUsage]
+            lines._db.close()  # pyright: ignore[reportPrivateUsage]
+            lines._db = None  # pyright: ignore[reportPrivateUsage]
+        self.made.remove(lines)
 
 
 @pytest.fixture
@@ -110,11 +124,7 @@ def test_a_process_that_is_gone_holds_nothing(machine: Machine, tmp_path: Path) 
     a, b = machine.process(), machine.process()
     _placed(a.take(MODEL, ONE, 0))
     assert isinstance(b.take(MODEL, ONE, 0), Held)
-    # As the system does when a process is killed: what it locked is free, what it wrote stays.
-    presence = a._presence  # pyright: ignore[reportPrivateUsage]
-    assert presence is not None
-    os.close(presence._fd)  # pyright: ignore[reportPrivateUsage]
-    presence._fd = -1  # pyright: ignore[reportPrivateUsage]
+    machine.kill(a)
     _placed(b.take(MODEL, ONE, 0))
     assert [path.name for path in (tmp_path / FOLDER).glob("*.alive")] == ["p1.alive"]
 
@@ -243,3 +253,56 @@ def test_a_sign_of_life_whose_file_is_gone_is_not_seen(tmp_path: Path) -> None:
     (tmp_path / "a.alive").unlink()
     assert not presence.seen
     presence.end()
+
+
+_STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("take"), st.integers(0, 3), st.sampled_from((1, 20, 50, 90))),
+        st.tuples(st.just("end"), st.integers(0, 9), st.integers(0, 120)),
+        st.tuples(st.just("leave"), st.integers(0, 3), st.just(0)),
+        st.tuples(st.just("kill"), st.integers(0, 3), st.just(0)),
+        st.tuples(st.just("pass"), st.sampled_from((1, 3, 30, 61)), st.just(0)),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(_STEPS)
+def test_whatever_processes_do_there_are_never_more_calls_than_may_and_a_free_place_is_given(
+    steps: list[tuple[str, int, int]],
+) -> None:
+    limits = SharedLimits(max=2, requests_per_minute=5, tokens_per_minute=100)
+    with tempfile.TemporaryDirectory() as folder:
+        machine = Machine(Path(folder))
+        alive = [machine.process() for _ in range(4)]
+        active: list[tuple[SqliteSharedLines, Place]] = []
+        begun: list[float] = []
+        killed: list[int] = []
+        for what, one, other in steps:
+            if what == "take":
+                found = alive[one].take(MODEL, limits, other)
+                if isinstance(found, Place):
+                    active.append((alive[one], found))
+                    begun.append(machine.clock.now())
+            elif what == "end" and active:
+                lines, place = active.pop(one % len(active))
+                lines.give_back(MODEL, place, other)
+            elif what == "leave":
+                alive[one].leave(MODEL)
+            elif what == "kill":
+                machine.kill(alive[one])
+                killed.append(one)
+                active = [(lines, place) for lines, place in active if lines is not alive[one]]
+                alive[one] = SqliteSharedLines(machine.home, machine.clock, f"q{len(killed)}")
+                machine.made.append(alive[one])
+            elif what == "pass":
+                machine.pass_time(one)
+            assert len(active) <= 2
+            assert all(sum(at <= other < at + 60 for other in begun) <= 5 for at in begun)
+        for lines, place in active:
+            lines.give_back(MODEL, place, None)
+        machine.pass_time(200)
+        _placed(alive[0].take(MODEL, limits, 90))
+        for lines in machine.made:
+            lines.close()
