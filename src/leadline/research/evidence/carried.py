@@ -23,8 +23,13 @@ def carried(ledger: Ledger, child: str) -> str | None:
     for unit in ledger.plan.units:
         state = ledger.units.get(unit.id)
         status = "not begun" if state is None else state.status
-        yours = ", this one is yours" if own is not None and own.unit.id == unit.id else ""
-        lines.append(f"- {unit.id} ({status}{yours}): {unit.question}")
+        # The question of another unit would only lead astray.
+        mine = own is not None and own.unit.id == unit.id
+        lines.append(
+            f"- {unit.id} ({status}, this one is yours): {unit.question}"
+            if mine
+            else f"- {unit.id} ({status}): {unit.title}"
+        )
     quotes = tuple(ledger.quotes.values()) if own is None else ledger.evidence_of(own.unit.id)
     if quotes:
         lines += ["", "Evidence that is recorded; these ids stand, record none of it again:"]
