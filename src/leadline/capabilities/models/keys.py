@@ -45,13 +45,14 @@ class KeyStore:
 
     def __init__(self, home: Path) -> None:
         self._home = home
+        self._path = home / FILE
         self._read: tuple[tuple[int, int], Mapping[str, str | None]] | None = None
         self._from_keyring: dict[str, str] = {}
 
     @property
     def path(self) -> Path:
         """The file; it need not be there."""
-        return self._home / FILE
+        return self._path
 
     def get(self, provider: str) -> StoredKey | None:
         """The stored key of a provider.
@@ -137,7 +138,7 @@ class KeyStore:
     def _entries(self) -> Mapping[str, str | None]:
         """Provider to key; None: it is in the keyring."""
         try:
-            found = self.path.stat()
+            found = os.stat(self._path)  # noqa: PTH116 - at each call of a model, and `Path.stat` takes twice as long
         except FileNotFoundError:
             return {}
         except OSError as error:

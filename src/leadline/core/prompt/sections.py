@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -24,6 +25,8 @@ T = TypeVar("T")
 
 IDENTITY_ORDER = -100
 PERSONA_ORDER = 0
+_KEPT = 64
+"""How many different beginnings of requests are remembered."""
 
 ContextProvider: TypeAlias = "Callable[[Scope | None], Awaitable[str | None]]"
 """What a scope should know now; None or blank: nothing."""
@@ -59,6 +62,7 @@ class PromptSections(Service, key="prompt"):
         self._sections = ScopedRegistry[_Ordered[_Section]]("prompt section")
         self._variables = ScopedRegistry[str | None]("prompt variable")
         self._contexts = ScopedRegistry[_Ordered[ContextProvider]]("prompt context")
+        self._made: OrderedDict[str, Assembled] = OrderedDict()
 
     @property
     def version(self) -> int:
@@ -117,6 +121,8 @@ class PromptSections(Service, key="prompt"):
     def assemble(self, scope: Scope | None, tools: Sequence[ToolSchema] = ()) -> Assembled:
         """What requests of `scope` begin with; `tools` are sorted by name.
 
+        Scopes in which it is the same get the same object, so that hundreds of agents of one kind hold it once.
+
         Raises:
             UnknownVariable: a section uses a variable that has no value in this scope.
         """
@@ -127,7 +133,11 @@ class PromptSections(Service, key="prompt"):
         texts = [it.template.render(values) for it in sections if it.for_tool is None or it.for_tool in names]
         system = "\n\n".join(text for text in texts if text.strip())
         digest = sha256(msgspec.json.encode([system, offered])).hexdigest()
-        return Assembled(system, offered, digest)
+        made = self._made.setdefault(digest, Assembled(system, offered, digest))
+        self._made.move_to_end(digest)
+        if len(self._made) > _KEPT:
+            self._made.popitem(last=False)
+        return made
 
     async def snapshot(self, ctx: Context) -> ContextSnapshot:
         """What the contexts of the scope of `ctx` say now. One that raises is reported and left out."""

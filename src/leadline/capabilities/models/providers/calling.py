@@ -33,6 +33,9 @@ from leadline.core.llm.room import within_window
 from leadline.core.llm.stream import Finish, StreamEvent
 from leadline.version import __version__
 
+_KEPT_ENCODERS = 16
+"""Roles of a run, and agents of other kinds beside it."""
+
 KeySource = Callable[[], str | None]
 
 
@@ -136,8 +139,10 @@ class ProviderAdapter:
         self._route = route
         self._format = wire_format
         self._models = dict(models or {})
-        self._latest: tuple[_Head, TextTools | None, WireEncoder] | None = None
+        self._latest: list[tuple[_Head, TextTools | None, WireEncoder]] = []
+        """Encoders that were made, the latest used first."""
         self._routes: dict[str, Route] = {}
+        self._infos: dict[str, ModelInfo] = {}
 
     @property
     def provider(self) -> str:
@@ -151,7 +156,11 @@ class ProviderAdapter:
 
     def info(self, model: str) -> ModelInfo:
         """The user's facts about ``model``, else those of the profile."""
-        return self._models.get(model) or profile_info(model, self._of_model(model).profile)
+        known = self._infos.get(model)
+        if known is None:
+            known = self._models.get(model) or profile_info(model, self._of_model(model).profile)
+            self._infos[model] = known
+        return known
 
     def prepare(self, request: LlmRequest) -> PreparedCall:
         """Encode ``request`` for this provider."""
@@ -174,11 +183,18 @@ class ProviderAdapter:
         return self._routes[model]
 
     def _encoder(self, request: LlmRequest, text: TextTools | None) -> WireEncoder:
-        """The encoder of `request`; that of the one before where both were made from the same head."""
+        """The encoder of `request`: one that was made from an equal head, of whichever agent, so that all agents of one
+        kind have one head in memory."""
         head = _Head(request.config, request.system, request.tools)
         latest = self._latest
-        if latest is not None and all(map(is_, latest[0], head)) and latest[1] == text:
-            return latest[2]
+        if latest and all(map(is_, latest[0][0], head)) and latest[0][1] == text:
+            return latest[0][2]
+        for at, (known, its, encoder) in enumerate(latest):
+            if known == head and its == text:
+                del latest[at]
+                # The objects of this request: it is known by them the next time.
+                latest.insert(0, (head, text, encoder))
+                return encoder
         model = request.config.model.model
         profile, info = self._of_model(model).profile, self.info(model)
         wanted = shaped(request, profile)
@@ -189,7 +205,8 @@ class ProviderAdapter:
         else:
             plain = self._format.encoder(with_text_tools(wanted, text), profile, info)
             encoder = self._format.as_text(plain, text)
-        self._latest = head, text, encoder
+        latest.insert(0, (head, text, encoder))
+        del latest[_KEPT_ENCODERS:]
         return encoder
 
 
