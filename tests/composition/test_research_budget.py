@@ -187,6 +187,8 @@ def test_time_that_is_up_stops_the_units_and_leaves_the_writer_its_share(
     partial(done, "time")
     assert done.json["metadata"]["written_by"] == "model"
     assert done.json["usage"]["wall_s"] < 6
+    replayed = command("replay", done.json["id"], "--patch", priced)
+    assert (replayed.code, "depended on the clock" in replayed.complaint) == (2, True)
 
 
 def test_a_writer_that_is_never_done_is_stopped_at_the_end_and_the_evidence_is_the_report(

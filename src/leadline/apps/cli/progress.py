@@ -116,11 +116,18 @@ class Progress:
         """What is spent so far; nothing where nothing is paid for."""
         if self._account is None:
             return ""
-        spent = self._account.spent
-        tokens = f"{spent.tokens:,} tokens  " if spent.tokens else ""
-        if not spent.cost:
-            return tokens
-        return f"{'at least ' if spent.unpriced else ''}{shown(spent.cost)}  {tokens}"
+        spent, top = self._account.spent, self._account.ceilings
+        told: list[str] = []
+        if spent.cost or top.cost is not None:
+            least = "at least " if spent.unpriced else ""
+            told.append(
+                f"{least}{shown(spent.cost)}" + ("" if top.cost is None else f" of {shown(top.cost)}")
+            )
+        if spent.tokens or top.tokens is not None:
+            told.append(f"{spent.tokens:,}{'' if top.tokens is None else f' of {top.tokens:,}'} tokens")
+        if top.calls is not None:
+            told.append(f"{spent.calls} of {top.calls} calls")
+        return "  ".join([*told, ""])
 
     def _show(self, status: str) -> None:
         width = shutil.get_terminal_size().columns
