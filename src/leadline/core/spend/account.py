@@ -182,6 +182,22 @@ class Account:
         ValueError: seconds are limited, and there is no clock.
     """
 
+    __slots__ = (
+        "_chain",
+        "_clock",
+        "_held",
+        "_kept",
+        "_limits",
+        "_line",
+        "_since",
+        "_spent",
+        "ceilings",
+        "limited",
+        "limits_cost",
+        "name",
+        "parent",
+    )
+
     def __init__(
         self,
         name: str,
@@ -199,7 +215,6 @@ class Account:
         self.ceilings = ceilings
         self.parent = parent
         self._chain: tuple[Account, ...] = (self, *(parent._chain if parent else ()))
-        self._root = self._chain[-1]
         self._kept = _kept
         self._limits = tuple(_limits(self._chain))
         self.limits_cost = any(one.ceilings.cost is not None for one, _ in self._limits)
@@ -208,8 +223,7 @@ class Account:
         """Whether tokens or cost have a ceiling, here or above."""
         self._spent = NOTHING_SPENT
         self._held = _Held()
-        self._queue: list[_Waiter] = []
-        self._barred: set[Account] = set()
+        self._line: _Line = _Line(self) if parent is None else parent._line
         self._since = self._clock() if self._clock else 0.0
         if spent is not NOTHING_SPENT:
             self.restored(spent)
@@ -260,10 +274,15 @@ class Account:
         for account in self._chain if above else (self,):
             account._spent += spent
         self._since -= seconds
-        self._root._serve()
+        self._line.serve()
         return self
 
     # --- reading -------------------------------------------------------------------------------------------
+
+    @property
+    def root(self) -> Account:
+        """The account at the top."""
+        return self._chain[-1]
 
     @property
     def spent(self) -> Spent:
@@ -321,18 +340,15 @@ class Account:
         answer = self.try_reserve(hold)
         if answer is not None:
             return answer
-        root = self._root
         waiter = _Waiter(self, hold, anyio.Event())
-        root._queue.append(waiter)
-        root._bar(waiter)
+        self._line.join(waiter)
         try:
             await waiter.event.wait()
         except BaseException:
             if isinstance(waiter.answer, Reservation):
                 waiter.answer.release()
             elif waiter.answer is None:
-                root._queue.remove(waiter)
-                root._serve()
+                self._line.leave(waiter)
             raise
         assert waiter.answer is not None
         return waiter.answer
@@ -343,7 +359,7 @@ class Account:
             found = self.exhausted(hold)
             if found is not None:
                 return found
-            if self._blocked_by(hold, self._root._barred) is not None:
+            if self._blocked_by(hold, self._line.barred) is not None:
                 return None
         for account in self._chain:
             held = account._held
@@ -406,25 +422,44 @@ class Account:
             held.count -= 1
             if spent is not None:
                 account._spent += spent
-        if self._root._queue:
-            self._root._serve()
+        self._line.serve()
 
-    def _bar(self, waiter: _Waiter) -> None:
-        """Let nobody pass `waiter` at the account that it waits for."""
-        blocked = waiter.account._blocked_by(waiter.hold, self._barred)
+
+class _Line:
+    """Who waits for something in one tree of accounts, in the order in which they came."""
+
+    __slots__ = ("_root", "barred", "queue")
+
+    def __init__(self, root: Account) -> None:
+        self._root = root
+        self.queue: list[_Waiter] = []
+        self.barred: set[Account] = set()
+        """The accounts at which somebody waits, so that nobody passes there."""
+
+    def join(self, waiter: _Waiter) -> None:
+        self.queue.append(waiter)
+        blocked = waiter.account._blocked_by(waiter.hold, self.barred)  # pyright: ignore[reportPrivateUsage]
         assert blocked is not None, "who waits waits for somebody"
-        self._barred.add(blocked)
+        self.barred.add(blocked)
 
-    def _serve(self) -> None:
-        """Let in who fits now, in the order in which they came; tell who never will."""
-        queue, self._queue, self._barred = self._queue, [], set()
-        for waiter in queue:
+    def leave(self, waiter: _Waiter) -> None:
+        self.queue.remove(waiter)
+        self.serve()
+
+    def serve(self) -> None:
+        """Let in who fits now, and tell who never will."""
+        if not self.barred:
+            return
+        queue, self.queue, self.barred = self.queue, [], set()
+        for place, waiter in enumerate(queue):
+            if self._root in self.barred:
+                self.queue += queue[place:]
+                return
             waiter.answer = waiter.account.try_reserve(waiter.hold)
             if waiter.answer is not None:
                 waiter.event.set()
             else:
-                self._queue.append(waiter)
-                self._bar(waiter)
+                self.join(waiter)
 
 
 def _limits(chain: tuple[Account, ...]) -> Iterator[tuple[Account, _Kept]]:

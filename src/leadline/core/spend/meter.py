@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final, Literal, Self
 
@@ -32,6 +33,12 @@ USUAL_OUTPUT: Final = 8_192
 """Tokens that are reserved for an answer of which nobody says how long it may be."""
 
 _HTTP_REFUSED: Final = 400
+
+_ITSELF: Final = (
+    "too little is left of the budget for a call inside of another one, which would wait for itself"
+)
+_paying: ContextVar[frozenset[Account]] = ContextVar("paying", default=frozenset())
+"""The roots of the accounts on which this task has a paid call of a tool under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +191,10 @@ class Meter(Service, key="meter"):
         if reservation is None:
             if waiting is not None:
                 waiting(Waiting(call.what, "budget", call.account.in_flight, None))
+            reservation = call.account.try_reserve(hold)
+        if reservation is None:
+            if call.account.root in _paying.get():
+                return Stop("BUDGET", _ITSELF, next_step="end the paid call before the next one begins")
             reservation = await call.account.reserve(hold)
         if isinstance(reservation, Exhausted):
             return Stop("BUDGET", reservation.message, next_step="allow more, or work with what there is")
@@ -219,6 +230,8 @@ class Meter(Service, key="meter"):
         if isinstance(opened, Stop):
             raise BudgetReached(opened)
         paying, state = Paying(), "failed"
+        above = _paying.get()
+        _paying.set(above | {call.account.root})
         try:
             yield paying
             state = "failed" if paying.failure else "done"
@@ -226,6 +239,7 @@ class Meter(Service, key="meter"):
             state = "failed" if isinstance(error, Exception) else "cancelled"
             raise
         finally:
+            _paying.set(above)
             cost = opened.settle(paying.usage, paying.limits, paying.failure, call.estimate)
             log(Charge(call.what, call.purpose, paying.usage, cost.exact if cost else None, state))
 

@@ -211,6 +211,17 @@ async def test_who_is_cancelled_while_it_waits_leaves_nothing_and_lets_the_next_
     assert root.in_flight == 0
 
 
+async def test_the_place_of_who_left_the_line_bars_nobody() -> None:
+    root = Account("run", Ceilings(tokens=1000))
+    held = await reserved(root, Hold(tokens=800))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(root.reserve, Hold(tokens=900))
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    assert isinstance(root.try_reserve(Hold(tokens=200)), Reservation)
+    held.release()
+
+
 async def test_who_is_cancelled_in_the_moment_it_is_let_in_gives_it_back() -> None:
     root = Account("run", Ceilings(tokens=1000))
     held = await reserved(root, Hold(tokens=800))

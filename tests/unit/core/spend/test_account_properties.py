@@ -121,6 +121,12 @@ def built(nodes: list[Node]) -> list[Account]:
     return accounts
 
 
+async def settled() -> None:
+    """Every task has gone as far as it can: none of them takes more than a few turns of the loop."""
+    for _ in range(6):
+        await anyio.lowlevel.checkpoint()
+
+
 class Play:
     """One account tree and its reference, driven by the same moves."""
 
@@ -168,12 +174,12 @@ class Play:
 
 
 @given(trees(), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_accounts_do_what_the_plain_reference_does(nodes: list[Node], data: st.DataObject) -> None:
     async def play() -> None:
         one = Play(nodes)
         async with anyio.create_task_group() as tasks:
-            for number in range(data.draw(st.integers(1, 40))):
+            for number in range(data.draw(st.integers(1, 30))):
                 moves = [
                     "ask",
                     *(["settle", "release"] if one.open() else []),
@@ -201,12 +207,12 @@ def test_accounts_do_what_the_plain_reference_does(nodes: list[Node], data: st.D
                         assert isinstance(answer, Reservation)
                         one.expected |= one.reference.end(account, hold, spent)
                         answer.release() if spent is None else answer.settle(spent)
-                await anyio.wait_all_tasks_blocked()
+                await settled()
                 one.check()
             for number in one.waiting():
                 one.asked[number][2].cancel()
                 one.reference.leave(number)
-            await anyio.wait_all_tasks_blocked()
+            await settled()
         for number in one.open():
             answer = one.answers[number]
             assert isinstance(answer, Reservation)

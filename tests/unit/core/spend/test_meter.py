@@ -246,6 +246,23 @@ async def test_a_search_is_paid_by_the_call_however_it_ends() -> None:
     assert len(told) == 3
 
 
+async def test_a_paid_call_inside_of_another_one_is_refused_where_it_would_wait_for_itself() -> None:
+    meter, _ = metering()
+    account = Account("run", Ceilings(tokens=1000))
+    told: list[Charge] = []
+    outer = PaidCall(account.child("a"), MODEL, "search", prompt_tokens=500, most_output=100)
+    inner = PaidCall(account.child("b"), MODEL, "rank", prompt_tokens=300, most_output=100)
+    async with meter.paid(outer, told.append) as paying:
+        paying.usage = Usage(input=500, output=0)
+        with pytest.raises(BudgetReached, match="would wait for itself"):
+            async with meter.paid(inner, told.append):
+                raise AssertionError("it was called all the same")
+    async with meter.paid(inner, told.append) as paying:
+        paying.usage = Usage(input=300, output=0)
+    assert account.spent.tokens == 800
+    assert len(told) == 2
+
+
 async def test_an_answer_of_which_nobody_says_how_long_it_may_be_is_reserved_as_a_usual_one() -> None:
     meter, _ = metering()
     account = Account("run", Ceilings(tokens=100_000))
