@@ -110,6 +110,7 @@ def test_a_closing_tag_within_a_json_string_is_part_of_the_string() -> None:
         (f"{READ}\n<call-abc234>", "tag"),
     ],
 )
+@pytest.mark.case("M39")
 def test_what_seems_to_be_meant_as_a_call_and_is_none_goes_back_to_the_model(answer: str, fault: str) -> None:
     done = heard(answer)
     assert done.tool_calls == ()
