@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from leadline.core.llm.jsonvalue import JsonObject, JsonValue
 from leadline.core.tools.errors import BadToolSpec
+from leadline.core.tools.quick import Check, quick_check
 from leadline.core.tools.schema import cleaned
 
 if TYPE_CHECKING:
@@ -113,6 +114,8 @@ class SchemaShape:
 
     def accept(self, text: str) -> object:
         value = cast("JsonValue", msgspec.json.decode(text))
+        if self._quick is not None and self._quick(value):
+            return value
         found = violations(self._validator, value)
         if found:
             raise Violations(found)
@@ -121,6 +124,11 @@ class SchemaShape:
     def check(self) -> None:
         """Raises BadToolSpec: the schema breaks the rules of draft 2020-12."""
         _ = self._validator
+
+    @cached_property
+    def _quick(self) -> Check | None:
+        self.check()
+        return quick_check(self.schema)
 
     @cached_property
     def _validator(self) -> Validator:
