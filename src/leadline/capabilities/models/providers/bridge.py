@@ -127,21 +127,23 @@ async def over_the_bridge(
         else:
             yield decoder.whole(answer.model_dump_json(exclude_none=True).encode())
     except Exception as error:  # noqa: BLE001 - the library and those below it fail in ways of their own
-        yield _ending(decoder, profile, error, clock.now())
+        yield _ending(decoder, profile, error, clock.now(), answered=answer is not None)
     finally:
         with anyio.CancelScope(shield=True), suppress(Exception):
             await _closed(answer)
 
 
-def _ending(decoder: ChatDecoder, profile: Profile, error: Exception, now: float) -> Sequence[StreamEvent]:
+def _ending(
+    decoder: ChatDecoder, profile: Profile, error: Exception, now: float, *, answered: bool
+) -> Sequence[StreamEvent]:
     if "ContentFilterError" in _names(error):
         return [Finish("refused", None, shortened(str(error)))]
-    failure = _failure(profile, error, now)
+    failure = _failure(profile, error, now, answered=answered)
     lost = isinstance(failure, Wait) and failure.code in ("TRANSPORT", "TIMEOUT")
     return decoder.cut(failure) if lost else decoder.fail(failure, incomplete=False)
 
 
-def _failure(profile: Profile, error: Exception, now: float) -> LlmFailure:
+def _failure(profile: Profile, error: Exception, now: float, *, answered: bool) -> LlmFailure:
     """What an error of the library means; it keeps the status and the codes of the provider."""
     names, message = _names(error), shortened(str(error)) or type(error).__name__
     if isinstance(error, ImportError):
@@ -154,7 +156,7 @@ def _failure(profile: Profile, error: Exception, now: float) -> LlmFailure:
     if "UnsupportedProviderError" in names or isinstance(error, BadBridgedModel):
         return Stop("NOT_FOUND", message, None, "name it as bridge/PROVIDER/MODEL, as any-llm writes it")
     if "AnyLLMError" not in names:
-        if isinstance(error, _MISUSED):
+        if isinstance(error, _MISUSED) and not answered:
             return Stop("UNSUPPORTED", f"the bridge cannot ask for this: {message}")
         return Wait("MALFORMED_RESPONSE", f"the bridge failed: {type(error).__name__}: {message}")
     status = as_count(getattr(error, "status_code", None))
