@@ -395,6 +395,27 @@ async def test_a_provider_that_reports_no_usage_is_held_to_an_estimate(
     assert result.usage.tokens.total is None
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("usage", "most"),
+    [
+        ({"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}, 500),
+        ({"prompt_tokens": 9_000_000, "completion_tokens": 5, "total_tokens": 9_000_005}, 17),
+    ],
+)
+async def test_a_provider_that_lies_about_usage_makes_no_run_hang_or_go_on_for_ever(
+    home: Path, lake: Path, priced: Path, usage: dict[str, object], most: int
+) -> None:
+    async with sixteen(endless(usage), priced) as (app, server):
+        with anyio.fail_after(50):
+            result = await app.research(
+                QUESTION, corpus=[lake], method="sixteen", max_tokens=100_000, keep=0.0
+            )
+        assert 1 <= len(server.requests) <= most
+    assert result.status == "failed"
+    assert len(result.coverage.unresolved) == 16
+
+
 # --- what it cost ------------------------------------------------------------------------------------------
 
 
@@ -411,6 +432,7 @@ class Unruly:
         return self._hindrances.get(self._asked) or self._researcher(request)
 
 
+@pytest.mark.case("K12")
 def test_the_cost_of_a_run_is_the_bill_with_what_was_turned_away(
     command: Command, lake: Path, priced: Path
 ) -> None:
@@ -445,6 +467,7 @@ def test_who_looks_on_is_told_for_what_a_call_waits(command: Command, lake: Path
     assert "waiting for local/fake: 1 ahead" in done.err
 
 
+@pytest.mark.case("K17")
 def test_of_a_cost_that_is_not_known_in_whole_the_part_that_is_is_told(
     command: Command, lake: Path, priced: Path
 ) -> None:
@@ -475,6 +498,7 @@ def killed(lake: Path, server: ProviderServer, priced: Path, at: int, *options: 
     return run
 
 
+@pytest.mark.case("K07")
 def test_a_resumed_run_has_spent_what_its_logs_say(command: Command, lake: Path, priced: Path) -> None:
     slow = ScriptedResearcher(THREE, delay_s=0.05)
     with served(slow) as server:
@@ -555,6 +579,7 @@ def test_a_run_is_resumed_where_its_model_was_reached(command: Command, lake: Pa
 # --- agents ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.case("K07")
 def test_the_research_of_an_agent_draws_on_what_its_turn_may_use(
     command: Command, lake: Path, priced: Path
 ) -> None:
