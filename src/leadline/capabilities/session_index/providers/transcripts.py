@@ -9,13 +9,11 @@ from msgspec import structs
 
 from leadline.capabilities.session_index.seam import Facts, IndexSource, Passage
 from leadline.core.llm.messages import Text
-from leadline.core.llm.usage import Usage
 from leadline.core.session import titles
 from leadline.core.session.codec import Header, Logged
 from leadline.core.session.errors import EventUndecodable
 from leadline.core.session.events import (
     AssistantSaid,
-    RequestEnded,
     RequestSent,
     ToolAnswered,
     ToolCalled,
@@ -23,6 +21,7 @@ from leadline.core.session.events import (
     UserEntered,
 )
 from leadline.core.session.projection import Projection
+from leadline.core.session.spending import SPENDING, Spendings, total
 from leadline.core.spend.money import dollars
 
 _MAX_RESULT = 1_000
@@ -35,12 +34,7 @@ class Told(msgspec.Struct, frozen=True, omit_defaults=True):
     titles: titles.Titles
     model: str = ""
     turns: int = 0
-    calls: int = 0
-    tokens: int | None = None
-    cost: int = 0
-    """Picodollars, as far as it is known."""
-    priced: int = 0
-    """Calls that have ended and whose cost is known."""
+    paid: Spendings = Spendings()
 
 
 def _begin(header: Header) -> Told:
@@ -52,14 +46,9 @@ def _apply(state: Told, logged: Logged) -> Told:
         match logged.type:
             case TurnStart.TYPE:
                 return structs.replace(state, turns=state.turns + 1)
-            case RequestSent.TYPE:
-                return structs.replace(state, calls=state.calls + 1, model=logged.as_(RequestSent).model)
-            case AssistantSaid.TYPE:
-                said = logged.as_(AssistantSaid)
-                return _used(state, said.usage, said.cost)
-            case RequestEnded.TYPE:
-                ended = logged.as_(RequestEnded)
-                return _used(state, ended.usage, ended.cost)
+            case kind if kind in SPENDING.types:
+                model = logged.as_(RequestSent).model if kind == RequestSent.TYPE else state.model
+                return structs.replace(state, model=model, paid=SPENDING.apply(state.paid, logged))
             case _:
                 named = titles.apply(state.titles, logged)
                 return state if named is state.titles else structs.replace(state, titles=named)
@@ -67,26 +56,17 @@ def _apply(state: Told, logged: Logged) -> Told:
         return state
 
 
-def _used(state: Told, usage: Usage | None, cost: int | None) -> Told:
-    total = usage.total if usage is not None else None
-    return structs.replace(
-        state,
-        tokens=state.tokens if total is None else (state.tokens or 0) + total,
-        cost=state.cost + (cost or 0),
-        priced=state.priced + (cost is not None),
-    )
-
-
 def _view(state: Told) -> Facts:
-    known = 0 < state.calls == state.priced
+    paid = total(SPENDING.view(state.paid))
+    known = bool(paid.calls) and paid.paid.complete
     return Facts(
         title=state.titles.given,
         question=state.titles.words,
         model=state.model,
         turns=state.turns,
-        calls=state.calls,
-        tokens=state.tokens,
-        cost=dollars(state.cost) if known else None,
+        calls=paid.calls,
+        tokens=paid.tokens.total,
+        cost=dollars(paid.cost) if known else None,
         currency="USD" if known else None,
     )
 
@@ -123,13 +103,12 @@ _TEXTS: Mapping[str, Callable[[Logged], Iterable[Passage]]] = {
 TRANSCRIPTS: IndexSource[Told] = IndexSource(
     facts=Projection(
         key="session/facts",
-        version=2,
+        version=3,
         state=Told,
         init=_begin,
         apply=_apply,
         view=_view,
-        types=titles.TITLES.types
-        | {TurnStart.TYPE, RequestSent.TYPE, AssistantSaid.TYPE, RequestEnded.TYPE, UserEntered.TYPE},
+        types=titles.TITLES.types | SPENDING.types | {TurnStart.TYPE, UserEntered.TYPE},
     ),
     texts=_TEXTS,
 )
