@@ -21,8 +21,8 @@ from leadline.core.llm.messages import (
 from leadline.core.llm.request import LlmRequest
 from leadline.core.session.codec import canonical
 
-_DELIMITER = re.compile(r"data-[0-9a-f]{16,}(-\d+)?")
-"""Of a fence. It is random by design, so that it says nothing about what was asked."""
+_RANDOM = re.compile(r"data-[0-9a-f]{16,}(?:-\d+)?|\bm-[0-9a-f]{16}\b")
+"""Delimiters of fences, and ids of messages in texts that name them: they say nothing about what was asked."""
 _SHOWN_LINES = 12
 _SHOWN_CHARACTERS = 400
 
@@ -50,7 +50,7 @@ def request_differences(was: LlmRequest, now: LlmRequest) -> tuple[PartDifferenc
     return tuple(
         PartDifference(part=part, was=one, now=other)
         for part, one, other in _parts(was, now)
-        if one != other and _DELIMITER.sub("data-", one) != _DELIMITER.sub("data-", other)
+        if one != other and _RANDOM.sub("", one) != _RANDOM.sub("", other)
     )
 
 
