@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from leadline.core.llm.usage import Usage
 
@@ -45,6 +45,10 @@ class Said:
     """What the usage reports."""
     piece: int = 0
     """Characters of a fragment; 0 sends each thing whole."""
+    grouped: int = 1
+    """How many fragments one event holds, in wires where an event can hold several."""
+    mixed: bool = False
+    """Whether the fragments of parallel calls come by turns, in wires that tell them apart by their place."""
     word: str = ""
     """The provider's own word for the end, in place of the one that `end` comes to."""
 
@@ -139,22 +143,34 @@ def _chat_events(said: Said) -> list[Event]:
     opening = {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}
     early: dict[str, object] = {"usage": chat_usage(said.counted)} if said.usage == "early" else {}
     out = [Event(_json({"object": "chat.completion.chunk", "choices": [opening], **early}))]
-    out += [_chat_chunk({"reasoning_content": part}) for part in pieces(said.reasoning, said.piece)]
-    out += [_chat_chunk({"content": part}) for part in pieces(said.text, said.piece)]
+    deltas: list[Mapping[str, object]] = []
+    deltas += [{"reasoning_content": part} for part in pieces(said.reasoning, said.piece)]
+    deltas += [{"content": part} for part in pieces(said.text, said.piece)]
     for at, (id_, name, _) in enumerate(said.calls):
         opened = {"index": at, "id": id_, "type": "function", "function": {"name": name, "arguments": ""}}
-        out.append(_chat_chunk({"tool_calls": [opened]}))
+        deltas.append({"tool_calls": [opened]})
     rest = [pieces(arguments, said.piece) for _, _, arguments in said.calls]
     while any(rest):  # the fragments of parallel calls interleaved
         for at, parts in enumerate(rest):
             if parts:
                 fragment = {"index": at, "function": {"arguments": parts.pop(0)}}
-                out.append(_chat_chunk({"tool_calls": [fragment]}))
+                deltas.append({"tool_calls": [fragment]})
+    for at in range(0, len(deltas), said.grouped):
+        out.append(_chat_chunk(_together(deltas[at : at + said.grouped])))
     end = said.ended(_CHAT_ENDS, "tool_calls")
     out.append(_chat_chunk({}, end))
     if said.usage != "missing":
         out.append(Event(_json({"choices": [], "usage": chat_usage(said.counted)})))
     return [*out, Event("[DONE]")]
+
+
+def _together(deltas: Sequence[Mapping[str, object]]) -> dict[str, object]:
+    """Deltas as one: texts behind each other, calls in one array."""
+    out: dict[str, object] = {}
+    for delta in deltas:
+        for key, value in delta.items():
+            out[key] = value if key not in out else cast("str", out[key]) + cast("str", value)
+    return out
 
 
 def _chat_whole(said: Said) -> bytes:
@@ -229,6 +245,12 @@ def _messages_blocks(said: Said) -> list[list[Event]]:
     return blocks
 
 
+def _by_turns(runs: Sequence[Sequence[Event]]) -> list[Event]:
+    """Runs of events, the first of each, then the second of each, and so on."""
+    longest = max(map(len, runs), default=0)
+    return [run[at] for at in range(longest) for run in runs if at < len(run)]
+
+
 def _messages_events(said: Said) -> list[Event]:
     early = {**_messages_input(said.counted), "output_tokens": 1}
     usage = {} if said.usage == "missing" else {"usage": early}
@@ -240,8 +262,11 @@ def _messages_events(said: Said) -> list[Event]:
         "stop_reason": None,
     }
     out = [_named("message_start", message={**start, **usage}), _named("ping")]
-    for block in _messages_blocks(said):
+    blocks = _messages_blocks(said)
+    apart = len(blocks) - len(said.calls) if said.mixed else len(blocks)
+    for block in blocks[:apart]:
         out += block
+    out += _by_turns(blocks[apart:])
     end = said.ended(_MESSAGES_ENDS, "tool_use")
     output = _told(output_tokens=said.counted.completion)
     late: dict[str, object] = {} if said.usage == "missing" else {"usage": output}
@@ -317,8 +342,9 @@ def _gemini_parts(said: Said) -> list[Mapping[str, object]]:
 def _gemini_events(said: Said) -> list[Event]:
     out: list[Event] = []
     early = {"usageMetadata": _told(promptTokenCount=said.counted.prompt)} if said.usage == "early" else {}
-    for part in _gemini_parts(said):
-        content = {"role": "model", "parts": [part]}
+    parts = _gemini_parts(said)
+    for at in range(0, len(parts), said.grouped):
+        content = {"role": "model", "parts": parts[at : at + said.grouped]}
         out.append(Event(_json({"candidates": [{"content": content, "index": 0}], **early})))
     last = {"content": {"role": "model", "parts": [{"text": ""}]}, "finishReason": said.ended(_GEMINI_ENDS)}
     late = {} if said.usage == "missing" else {"usageMetadata": _gemini_usage(said.counted)}
@@ -424,8 +450,11 @@ def _responses_events(said: Said) -> list[Event]:
     if said.usage == "early":
         begun["usage"] = None
     out = [_named("response.created", response=begun), _named("response.in_progress", response=begun)]
-    for index, item in enumerate(_items(said)):
-        out += _item_events(index, item, said)
+    runs = [_item_events(index, item, said) for index, item in enumerate(_items(said))]
+    apart = len(runs) - len(said.calls) if said.mixed else len(runs)
+    for run in runs[:apart]:
+        out += run
+    out += _by_turns(runs[apart:])
     response = _response(said)
     return [*out, _named(f"response.{response['status']}", response=response)]
 

@@ -140,7 +140,12 @@ def test_every_fragmentation_gives_the_same_message(wire: WireSpeech, data: st.D
         usage=data.draw(st.sampled_from(["late", "early", "missing"])),
     )
     wanted = completed(wire, [wire_bytes(wire.events(said))])
-    finer = replace(said, piece=data.draw(st.integers(1, 5)))
+    finer = replace(
+        said,
+        piece=data.draw(st.integers(1, 5)),
+        grouped=data.draw(st.integers(1, 4)),
+        mixed=data.draw(st.booleans()),
+    )
     stream = wire_bytes(wire.events(finer), line_end=data.draw(st.sampled_from(["\n", "\r\n", "\r"])))
     cuts = sorted(data.draw(st.sets(st.integers(0, len(stream)), max_size=8)))
     parts = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
