@@ -8,8 +8,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from leadline.apps.cli.exits import Exit, Quit, refusing
+from leadline.apps.cli.exits import Exit, Quit
 from leadline.apps.cli.running import booted, stored_in
+from leadline.kernel.errors import LeadlineError
 from leadline.research.engine.interrupted import Placed
 from leadline.research.events import Started
 
@@ -28,11 +29,13 @@ async def placed(session_id: str, patches: Sequence[Path]) -> tuple[str | None, 
     there, a key among it, is for the person to decide.
 
     Raises:
-        Quit: the session is not there, or its model was reached at such an address.
+        Quit: its model was reached at such an address.
     """
     async with booted(stored_in(patches)) as app:
-        with refusing():
+        try:
             session = await app.session(session_id)
+        except LeadlineError:
+            return None, None  # it may be in the store of a profile; who looks there says what is wrong
         place, started = session.last(Placed), session.last(Started)
         if place is None or started is None or not place.base_url:
             return None, None
