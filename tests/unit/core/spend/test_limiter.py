@@ -430,6 +430,24 @@ async def test_refusals_halve_what_may_be_under_way_once_for_each_crowd_and_succ
         assert line.ceiling == 5, "one round of successes, one more"
 
 
+async def test_refusals_in_a_row_that_name_no_time_pause_the_line_for_longer_each_time() -> None:
+    async with scene() as made:
+        pauses: list[float | None] = []
+        for number in range(9):
+            await made.ask(str(number))
+            await made.done(str(number), failure=Wait("OVERLOADED", "no"))
+            (line,) = made.limiter.lines()
+            pauses.append(line.paused_s)
+            await made.clock.advance(line.paused_s or 0)
+        assert pauses == [None, 0.25, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0, 5.0]
+        await made.ask("answered")
+        await made.done("answered", 10)
+        await made.ask("refused")
+        await made.done("refused", failure=Wait("OVERLOADED", "no"))
+        (line,) = made.limiter.lines()
+        assert line.paused_s is None
+
+
 async def test_a_failure_that_says_nothing_of_limits_teaches_nothing() -> None:
     async with scene() as made:
         for name in "ab":

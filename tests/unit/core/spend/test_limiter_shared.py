@@ -188,6 +188,20 @@ async def test_a_call_that_is_cancelled_gives_up_the_turn_among_processes() -> N
         assert made.limiter.lines() == ()
 
 
+async def test_who_is_held_by_something_of_its_own_keeps_nobody_else_waiting() -> None:
+    async with scene(LineConfig(model=MODEL, max=2)) as (made, group):
+        await made.call()
+        made.others.held = Held("slots", None)
+        group.start_soon(made.call)
+        await anyio.wait_all_tasks_blocked()
+        assert made.others.left == []
+        made.permits[0].done(None, None, Wait("RATE_LIMIT", "no", retry_after_s=20))
+        assert made.others.left == [MODEL]
+        made.others.held = None
+        await made.clock.advance(20)
+        assert len(made.permits) == 2
+
+
 async def test_what_cannot_be_shared_stops_no_call() -> None:
     async with scene(ONE) as (made, _):
         made.others.broken = True
