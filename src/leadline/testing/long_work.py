@@ -67,6 +67,8 @@ class LongWork:
         self.left = rounds
         self.window = window
         self.summary = summary
+        self.first: Callable[[LlmRequest], Playable | None] = lambda request: None
+        """Asked before each answer; what it gives is answered instead."""
         self.refused: list[int] = []
         """Sizes of requests that were too large."""
         info = ModelInfo(
@@ -104,7 +106,7 @@ class LongWork:
                 f"this model's maximum context length is {self.window} tokens",
                 window_tokens=self.window,
             )
-        return self._counted(self._reply(request), size)
+        return self._counted(self.first(request) or self._reply(request), size)
 
     def _reply(self, request: LlmRequest) -> Playable:
         if asks_for_a_summary(request):

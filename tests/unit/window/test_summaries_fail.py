@@ -134,18 +134,8 @@ async def test_a_child_that_works_is_not_disturbed_by_a_summary_of_its_parent(tm
         desk.stack.tools.register(desk.stack.ctx, Tool("slow", "Takes long.", {"type": "object"}, slow))
         answers: list[Playable] = [Call("slow"), "The tide table is here."]
 
-        child_work = work.model.play
-
         child = await desk.stack.agents.create(AgentSpec(parent=desk.agent, label="child"))
-        original = work._answer  # pyright: ignore[reportPrivateUsage]  # one model plays both
-
-        def both(request: LlmRequest) -> Playable:
-            if request.session == child.id:
-                return answers.pop(0)
-            return original(request)
-
-        work.model._responder = both  # pyright: ignore[reportPrivateUsage]
-        assert child_work is not None
+        work.first = lambda request: answers.pop(0) if request.session == child.id else None
         child.send("Fetch the tide table.")
         await begun.wait()
         await desk.ask()
@@ -246,15 +236,11 @@ async def test_a_summary_that_is_asked_for_while_the_agent_works_is_made_before_
         async def ask() -> None:
             outcomes.append(await desk.window.compact(desk.agent))
 
-        original = work.model._responder  # pyright: ignore[reportPrivateUsage]
-        assert original is not None
-
-        def at_the_eighth(request: LlmRequest) -> Playable:
+        def at_the_eighth(request: LlmRequest) -> None:
             if len(work.model.requests) == 8:
                 asking.start_soon(ask)
-            return original(request)
 
-        work.model._responder = at_the_eighth  # pyright: ignore[reportPrivateUsage]
+        work.first = at_the_eighth
         await desk.ask()
         assert desk.end == "completed"
         assert len(outcomes) == 1 and isinstance(outcomes[0], WindowChanged)

@@ -11,10 +11,12 @@ from leadline.core.session.invariants import Invariants
 from leadline.core.tools.registry import ToolRegistry
 from leadline.kernel.context import Context
 from leadline.kernel.plugin import Plugin
+from leadline.orchestration.subagent.carried import live_children
 from leadline.orchestration.subagent.in_process import InProcess
 from leadline.orchestration.subagent.invariants import guard_children
 from leadline.orchestration.subagent.registry import SubagentDrivers
 from leadline.orchestration.subagent.seam import Subagents
+from leadline.window.carry import Carry
 
 
 class SubagentConfig(BaseModel):
@@ -30,6 +32,11 @@ async def _apply(ctx: Context, config: SubagentConfig) -> None:
     subagents = SubagentDrivers()
     subagents.register(ctx, InProcess(ctx, start_timeout_s=config.start_timeout_s))
     ctx.provide(Subagents, subagents)
+
+    async def children(signal: Carry) -> str | None:
+        return live_children(ctx.get(Agents), signal)
+
+    ctx.on(Carry, children)
     guard_children(ctx)
 
 
