@@ -62,6 +62,16 @@ async def test_a_summary_holds_unit_and_evidence_from_the_ledger_and_audit_prove
         assert "What is known of the" in text
         told_of_evidence += f"- {unit}.e1 (supporting, " in text
     assert told_of_evidence >= 2
-    for words in (("audit", result.id, "--json"), ("sessions", "show", summaries[0][0])):
+    whole = tmp_path / "run.leadline-session"
+    for words in (
+        ("audit", result.id, "--json"),
+        ("sessions", "show", summaries[0][0]),
+        ("sessions", "export", result.id, whole),
+    ):
+        ended = await to_thread.run_sync(command, *words)
+        assert ended.code == 0, ended
+    monkeypatch.setenv("LEADLINE_HOME", str(tmp_path / "other home"))
+    added = ("models", "add", "fake/tiny", "--base-url", "http://127.0.0.1:9/v1")
+    for words in (("sessions", "import", whole), added, ("audit", result.id, "--json")):
         ended = await to_thread.run_sync(command, *words)
         assert ended.code == 0, ended
