@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from leadline.core.config import ConfigParser
 from leadline.core.llm.adapter import Models, ModelsError
 from leadline.core.llm.request import ModelRef
+from leadline.core.session.codec import Logged
+from leadline.core.session.errors import EventUndecodable
 from leadline.core.session.events import AssistantSaid, RequestHeader
 from leadline.core.session.log import Session
 from leadline.core.tools.budget import ResultRoom, Room
@@ -41,6 +46,7 @@ class WindowRoom(ResultRoom):
         self._models = models
         self._registry = registry
         self._config = config
+        self._followed: WeakKeyDictionary[Session, _Followed] = WeakKeyDictionary()
 
     def room(self, call: ToolInvocation, most: int) -> Room:
         """As much as `most` characters and the shares of the window allow.
@@ -48,15 +54,46 @@ class WindowRoom(ResultRoom):
         A call that another tool made answers no model, so that only characters count.
         """
         tool = RECALL if self._registry.find(RECALL, call.scope) is not None else ""
-        window = None if call.session is None or call.parent is not None else self._window(call.session)
+        if call.session is None or call.parent is not None:
+            return Room(most, None, tool)
+        followed = self._followed.setdefault(call.session, _Followed())
+        followed.advance(call.session)
+        window = None if followed.model is None else window_of(self._models, followed.model)
         if window is None:
             return Room(most, None, tool)
-        share = min(self._config.share, self._config.step_share / _calls_at_once(call.session))
+        share = min(self._config.share, self._config.step_share / followed.calls_at_once)
         return Room(most, max(LEAST_TOKENS, int(window * share)), tool)
 
-    def _window(self, session: Session) -> int | None:
-        model = model_of(session)
-        return None if model is None else window_of(self._models, model)
+
+@dataclass
+class _Followed:
+    """What is known of one log, as far as it was followed; asking again costs what is new in it."""
+
+    model: ModelRef | None = None
+    next: int = 0
+    said: Logged | None = None
+    """The latest answer."""
+    _calls: int | None = None
+
+    def advance(self, session: Session) -> None:
+        for line in session.since(self.next):
+            if line.type == RequestHeader.TYPE:
+                header = session.event(line)
+                self.model = header.config.model if isinstance(header, RequestHeader) else self.model
+            elif line.type == AssistantSaid.TYPE:
+                self.said, self._calls = line, None
+        self.next = len(session)
+
+    @property
+    def calls_at_once(self) -> int:
+        """How many calls the latest answer made."""
+        if self._calls is None:
+            try:
+                said = None if self.said is None else self.said.as_(AssistantSaid)
+            except EventUndecodable:
+                said = None
+            self._calls = max(1, len(said.message.tool_calls)) if said is not None else 1
+        return self._calls
 
 
 def model_of(session: Session) -> ModelRef | None:
@@ -71,12 +108,6 @@ def window_of(models: Models, model: ModelRef) -> int | None:
         return models.adapter(model.provider).info(model.model).context_window
     except ModelsError:
         return None
-
-
-def _calls_at_once(session: Session | None) -> int:
-    """How many calls the latest answer made."""
-    said = None if session is None else session.last(AssistantSaid)
-    return max(1, len(said.message.tool_calls)) if said is not None else 1
 
 
 async def _apply(ctx: Context, config: SpillConfig) -> None:
