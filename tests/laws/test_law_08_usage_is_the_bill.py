@@ -77,7 +77,7 @@ def between(answers: Responder, *faults: Behaviour) -> Responder:
         (Behaviour("empty"), Behaviour("max_tokens", text="too long"), Behaviour("empty")),
         (Behaviour("max_tokens", calls=(call("structured_output", {}).calls)),),
         (Behaviour("refused", text="no"),),
-        (Behaviour("context_overflow"), Behaviour("context_overflow")),
+        (Behaviour("invalid_request"), Behaviour("invalid_request")),
     ],
     ids=["none", "rate limits", "empty and cut", "cut in a call", "refused", "stops"],
 )
