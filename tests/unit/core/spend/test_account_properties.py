@@ -10,7 +10,15 @@ import anyio.lowlevel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.core.spend.account import Account, Ceilings, Exhausted, Hold, Reservation, Spent
+from leadline.core.spend.account import (
+    Account,
+    Ceilings,
+    Exhausted,
+    Hold,
+    Reservation,
+    Spent,
+)
+from leadline.core.spend.account import _Kept as Kept  # pyright: ignore[reportPrivateUsage] - what `keep` works out
 from leadline.core.spend.money import Money
 
 WORKERS = 16
@@ -109,7 +117,8 @@ def trees(draw: st.DrawFn) -> list[Node]:
     nodes = [Node(None, draw(ceilings), draw(st.none() | st.integers(0, 12)))]
     for _ in range(draw(st.integers(0, 5))):
         parent = draw(st.integers(0, len(nodes) - 1))
-        nodes.append(Node(parent, draw(ceilings), draw(st.none() | st.integers(0, 8))))
+        kept = draw(st.just(0) | st.integers(0, 100))
+        nodes.append(Node(parent, draw(ceilings), draw(st.none() | st.integers(0, 8)), kept))
     return nodes
 
 
@@ -117,7 +126,8 @@ def built(nodes: list[Node]) -> list[Account]:
     accounts: list[Account] = []
     for number, node in enumerate(nodes):
         parent = None if node.parent is None else accounts[node.parent]
-        accounts.append(Account(f"a{number}", Ceilings(tokens=node.tokens, calls=node.calls), parent))
+        ceilings, kept = Ceilings(tokens=node.tokens, calls=node.calls), Kept(tokens=node.kept)
+        accounts.append(Account(f"a{number}", ceilings, parent, _kept=kept))
     return accounts
 
 
