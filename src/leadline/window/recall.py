@@ -17,7 +17,7 @@ from leadline.core.session.events import Spilled
 from leadline.core.session.log import Session
 from leadline.core.tools.budget import Room, fitting
 from leadline.core.tools.fence import derived_token, fence, fence_lines
-from leadline.core.tools.graphemes import cut_before
+from leadline.core.tools.graphemes import cut_after, cut_before
 from leadline.core.tools.invocation import ToolInvocation
 from leadline.core.tools.pipeline import ToolPipeline
 from leadline.core.tools.registry import ToolRegistry
@@ -121,16 +121,17 @@ class _Recall:
         total = len(text)
         if not text:
             return _failed("EMPTY", f"There is no text in it: {kept.what} ({kept.id}).")
-        start = cut_before(text, args.start - 1)
+        start = args.start - 1
         if args.start > total:
             return _failed(
                 "PAST_THE_END", f"from={args.start} is past the end: it has {total} characters, 1 to {total}."
             )
         end = _end(text, start, fitting(self._room, text, start, args.length or total))
         while not self._room.holds(content := self._shown(kept, text, start, end, note)):
-            if end - start <= 1:
+            shorter = _end(text, start, max(1, (end - start) * 4 // 5))
+            if shorter >= end:
                 break
-            end = max(start + 1, cut_before(text, start + (end - start) * 4 // 5))
+            end = shorter
         return ToolOutput(_value(kept, start, end, total), content)
 
     def _shown(self, kept: Kept, text: str, start: int, end: int, note: str) -> str:
@@ -241,7 +242,7 @@ class _Recall:
 
 
 def _end(text: str, start: int, most: int) -> int:
-    """Where a part ends: words stay whole where that costs little."""
+    """Where a part ends: words stay whole where that costs little, and what a person sees as one character always."""
     end = start + most
     if end >= len(text):
         return len(text)
@@ -249,9 +250,9 @@ def _end(text: str, start: int, most: int) -> int:
         for border in ("\n", " "):
             found = text.rfind(border, end - _SNAP, end)
             if found >= 0:
-                return found + 1
+                return cut_after(text, found + 1)
     cut = cut_before(text, end)
-    return cut if cut > start else end
+    return cut if cut > start else cut_after(text, end)
 
 
 def _found(kept: Kept, text: str, wanted: str, first: int) -> tuple[int, list[_Place]]:

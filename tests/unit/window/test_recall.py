@@ -12,6 +12,8 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from leadline.core.agent.agent import Agent
@@ -22,6 +24,7 @@ from leadline.core.llm.tokens import text_tokens
 from leadline.core.session.blobs import Blobs
 from leadline.core.session.events import Stub, ToolAnswered, WindowChanged
 from leadline.core.tools.fence import fence, fence_lines
+from leadline.core.tools.graphemes import cut_before
 from leadline.core.tools.invocation import ToolInvocation
 from leadline.core.tools.spec import Tool, ToolOutput
 from leadline.testing.agents import AgentStack, agent_stack
@@ -330,3 +333,30 @@ async def test_a_nested_result_that_its_tool_kept_to_itself_is_not_read_back(ben
         pytest.skip("shown whole")
     assert (await recalled(bench, agent, id=nested.spilled.blob)).is_error
     assert (await recalled(bench, agent, id=nested.message.id)).is_error
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a", " ", "\n", "水", "e\u0301\u0323", "👨\u200d👩\u200d👧", "🇩🇪", "word"]),
+        min_size=1,
+    ).map("".join),
+    st.integers(1, 40),
+)
+def test_parts_follow_each_other_without_gap_or_overlap(text: str, most: int) -> None:
+    start, parts = 0, list[str]()
+    while start < len(text):
+        assert cut_before(text, start) == start, "a reader that goes on there would read something twice"
+        end = recall._end(text, start, most)
+        assert end > start
+        parts.append(text[start:end])
+        start = end
+    assert "".join(parts) == text
+
+
+async def test_an_endless_cluster_is_read_to_its_end(bench: Bench) -> None:
+    bench.add("noise", "a" + "\u0301" * 9_000 + "b")
+    agent = await bench.agent()
+    (result,) = await told(bench, agent, "go", Call("noise"))
+    outcome = await recalled(bench, agent, id=result.id, **{"from": 4_000})
+    assert outcome.value["from"] == 4_000
+    assert outcome.value["to"] > 4_000
