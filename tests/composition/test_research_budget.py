@@ -482,6 +482,9 @@ def test_of_a_cost_that_is_not_known_in_whole_the_part_that_is_is_told(
     assert "cost" not in usage
     assert 0 < usage["cost_at_least"] == pytest.approx(billed(server) / 1e12, rel=1e-12)
     assert next(one for one in usage["by"] if one["purpose"] == "research/planning").get("cost") is None
+    (listed,) = command("runs", "list", "--json").json
+    assert (listed["cost"], listed["cost_at_least"]) == (None, usage["cost_at_least"])
+    assert "≥ $0.0" in command("runs", "list").out.decode()
 
 
 # --- going on ----------------------------------------------------------------------------------------------

@@ -77,7 +77,8 @@ def _role_ended(state: RunFacts, event: RoleEnded) -> RunFacts:
         calls=used.calls,
         tokens=used.tokens.total,
         cost=dollars(used.cost) if used.paid.complete else None,
-        currency="USD" if used.paid.complete else None,
+        currency="USD" if used.paid.complete or used.cost else None,
+        cost_at_least=dollars(used.cost) if used.cost and not used.paid.complete else None,
     )
     return RunFacts(facts, by)
 
@@ -91,6 +92,7 @@ def _ended(facts: Facts, event: Ended) -> Facts:
         tokens=used.tokens.total,
         cost=used.cost,
         currency=used.currency,
+        cost_at_least=used.cost_at_least,
     )
 
 

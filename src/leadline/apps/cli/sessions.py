@@ -104,7 +104,7 @@ def _minute(iso: str) -> str:
 
 def _cost(one: Summary) -> str:
     if one.cost is None:
-        return ""
+        return "" if one.cost_at_least is None else f"≥ {shown(money(one.cost_at_least))}"
     return shown(money(one.cost)) if one.currency in (None, "USD") else f"{one.cost:.4g} {one.currency}"
 
 

@@ -119,7 +119,8 @@ class Sessions:
             calls=used.calls,
             tokens=used.tokens.total,
             cost=dollars(cost.known) if cost.complete else None,
-            currency="USD" if cost.complete else None,
+            currency="USD" if cost.complete or cost.known else None,
+            cost_at_least=dollars(cost.known) if cost.known and not cost.complete else None,
         )
 
     async def search(

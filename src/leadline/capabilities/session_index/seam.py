@@ -126,7 +126,10 @@ class Summary:
     tokens: int | None = None
     """All tokens that providers reported."""
     cost: float | None = None
+    """All that was paid; None: of a part of it the price is not known."""
     currency: str | None = None
+    cost_at_least: float | None = None
+    """The part of the cost that is known, where another is not."""
     parent: str | None = None
     depth: int = 0
     """How many delegations lie between it and a session that a person started."""
@@ -182,6 +185,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tokens: int | None = None
     cost: float | None = None
     currency: str | None = None
+    cost_at_least: float | None = None
 
 
 class Passage(msgspec.Struct, frozen=True, kw_only=True):

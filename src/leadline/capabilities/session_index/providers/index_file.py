@@ -27,7 +27,7 @@ from leadline.core.session.projection import Checkpoint
 from leadline.core.session.titles import cut_title
 from leadline.core.unspaced import pairs
 
-SCHEMA = 2
+SCHEMA = 3
 """Another number makes every index be built anew: raise it with the tables or with what goes into them."""
 
 _BUSY_S = 30.0
@@ -40,7 +40,7 @@ CREATE TABLE session(
     size INTEGER NOT NULL, archived INTEGER NOT NULL, reason TEXT NOT NULL, holder TEXT NOT NULL,
     known TEXT NOT NULL DEFAULT '', outcome TEXT NOT NULL DEFAULT '', status TEXT NOT NULL, title TEXT NOT NULL DEFAULT '', question TEXT NOT NULL DEFAULT '',
     method TEXT NOT NULL DEFAULT '', model TEXT NOT NULL DEFAULT '', corpora TEXT NOT NULL DEFAULT '[]',
-    turns INTEGER NOT NULL DEFAULT 0, calls INTEGER NOT NULL DEFAULT 0, tokens INTEGER, cost REAL, currency TEXT,
+    turns INTEGER NOT NULL DEFAULT 0, calls INTEGER NOT NULL DEFAULT 0, tokens INTEGER, cost REAL, currency TEXT, cost_at_least REAL,
     title_folded TEXT NOT NULL DEFAULT '', corpora_folded TEXT NOT NULL DEFAULT '');
 CREATE INDEX session_order ON session((status = 'unreadable'), created DESC, id DESC);
 CREATE INDEX session_roots ON session((status = 'unreadable'), created DESC, id DESC) WHERE depth = 0;
@@ -57,7 +57,7 @@ _NAMES = ("session", "progress", "passage", "words")
 
 COLUMNS = (
     "n, id, kind, status, created, modified, title, label, question, method, model, corpora, turns, calls, "
-    "tokens, cost, currency, parent, depth, size, archived, reason, holder, known"
+    "tokens, cost, currency, cost_at_least, parent, depth, size, archived, reason, holder, known"
 )
 """What `Row` has, in its order."""
 
@@ -260,7 +260,7 @@ class IndexFile:
         title = facts.title or cut_title(first)
         self._connection.execute(
             "UPDATE session SET known = :known, outcome = :outcome, title = :title, question = :question, method = :method, model = :model, "
-            "corpora = :corpora, turns = :turns, calls = :calls, tokens = :tokens, cost = :cost, currency = :currency, "
+            "corpora = :corpora, turns = :turns, calls = :calls, tokens = :tokens, cost = :cost, currency = :currency, cost_at_least = :cost_at_least, "
             "title_folded = :title_folded, corpora_folded = :corpora_folded, "
             "status = CASE WHEN resting = 'finished' AND :outcome != '' THEN :outcome ELSE resting END WHERE n = :n",
             {

@@ -426,6 +426,7 @@ def summary_of(row: Row) -> Summary:
         tokens=row.tokens,
         cost=row.cost,
         currency=row.currency,
+        cost_at_least=row.cost_at_least,
         parent=row.parent,
         depth=row.depth,
         size=row.size,

@@ -76,6 +76,7 @@ class Row:
     tokens: int | None
     cost: float | None
     currency: str | None
+    cost_at_least: float | None
     parent: str | None
     depth: int
     size: int

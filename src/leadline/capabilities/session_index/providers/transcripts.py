@@ -68,6 +68,7 @@ def _view(state: Told) -> Facts:
         tokens=paid.tokens.total,
         cost=dollars(paid.cost) if known else None,
         currency="USD" if known else None,
+        cost_at_least=dollars(paid.cost) if paid.cost and not known else None,
     )
 
 
