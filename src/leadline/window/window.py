@@ -130,20 +130,20 @@ class Window(Service, key="window"):
     def undo(self, session: Session, seq: int | None = None) -> WindowChanged:
         """Let the model see again what change number `seq` hid; None: what the latest one did.
 
-        Later changes that rest on its summary count no more either.
+        Later changes that rest on its summary count no more either. An undo has a number too, and can be undone by it.
 
         Raises:
             WindowError: there is no such change, or it counts no more.
         """
-        standing = standing_changes(session)
-        if seq is None and standing:
-            seq = max(standing)
-        if seq is None or seq not in standing:
+        counting = counting_changes(session)
+        if seq is None:
+            seq = max((one for one, changed in counting.items() if changed.undoes is None), default=None)
+        if seq is None:
+            raise WindowError(f"session {session.id} has no change of its window that could be undone")
+        if seq not in counting:
+            known = ", ".join(map(str, sorted(counting))) or "none"
             raise WindowError(
-                f"session {session.id} has no change of its window that could be undone"
-                if seq is None
-                else f"event {seq} of session {session.id} is no change of its window that still counts; "
-                f"those that do: {', '.join(map(str, sorted(standing))) or 'none'}"
+                f"event {seq} of session {session.id} is no change of its window that still counts; those that do: {known}"
             )
         if session.place.turn_open:
             raise WindowError(
@@ -174,18 +174,23 @@ class Window(Service, key="window"):
         if agent.spec.kind == KIND:
             return
         course = self._course(agent)
+        room = course.room = self._room(agent, signal.window, signal.output)
+        tokens, waited = signal.tokens, course.lock.locked()
+        if not waited and not course.wanted and (room is None or tokens <= room.limit):
+            return
         async with course.lock:
-            room = course.room = self._room(agent, signal.window, signal.output)
+            if waited:
+                tokens = self._gauge(agent).total
             wanted, course.wanted[:] = tuple(course.wanted), ()
             if wanted:
-                outcome = await self._compacted(agent, self._gauge(agent, signal.tokens), room)
+                outcome = await self._compacted(agent, self._gauge(agent, tokens), room)
                 for one in wanted:
                     one.outcome = outcome
                     one.done.set()
                 if isinstance(outcome, WindowChanged):
                     return
-            if room is not None and signal.tokens > room.limit:
-                await self._make_room(agent, course, room, signal.tokens)
+            if room is not None and tokens > room.limit:
+                await self._make_room(agent, course, room, tokens)
 
     async def failed(self, signal: RequestFailed) -> Retry | GiveUp | None:
         """A request failed; `Retry` where it was too large and is smaller now, else what fills the window."""
@@ -424,11 +429,16 @@ def _room_of(window: int, output: int, ratio: float, settle: float) -> Room:
     return Room(window, prompt, limit, int(limit * settle))
 
 
-def standing_changes(session: Session) -> dict[int, WindowChanged]:
-    """The changes of a window that count, by their numbers; not those that only undo one."""
+def counting_changes(session: Session) -> dict[int, WindowChanged]:
+    """The changes of a window that count, by their numbers; those that undo one among them."""
     changes = {line.seq: changed for line, changed in session.logged_of(WindowChanged)}
     gone = undone({seq: changed.undoes for seq, changed in changes.items() if changed.undoes is not None})
-    return {seq: changed for seq, changed in changes.items() if changed.undoes is None and seq not in gone}
+    return {seq: changed for seq, changed in changes.items() if seq not in gone}
+
+
+def standing_changes(session: Session) -> dict[int, WindowChanged]:
+    """Those of them that make the window smaller."""
+    return {seq: changed for seq, changed in counting_changes(session).items() if changed.undoes is None}
 
 
 def derived_with(session: Session, event: Event) -> Conversation:

@@ -299,6 +299,11 @@ async def test_a_change_is_undone_and_the_model_sees_again_what_it_hid(tmp_path:
             desk.window.undo(session)
         with pytest.raises(WindowError, match="event 3"):
             desk.window.undo(session, 3)
+        again = desk.window.undo(session, len(session) - 1)
+        assert again.after < again.before
+        assert len(standing_changes(session)) == 1
+        desk.window.undo(session)
+        assert tuple(session.derived().conversation) == before
         await desk.ask("And now?")
         assert audit(session, desk.stack.ctx.get(Models)).ok
 

@@ -25,6 +25,7 @@ from leadline.core.session.events import (
     TurnResumed,
     TurnStart,
     UserEntered,
+    WindowChanged,
 )
 from leadline.core.session.log import Session
 from leadline.core.session.spending import session_spending, total
@@ -99,6 +100,9 @@ def _block(session: Session, logged: Logged) -> Iterator[str]:
         case ToolAnswered():
             mark = "✗" if event.message.is_error else "←"
             yield f"{mark} {event.message.name}: {_visible(event.message.content, _SHORT)}"
+        case WindowChanged():
+            did = f"event {event.undoes} is undone" if event.undoes is not None else event.cause
+            yield f"  window: {did}; the request has {event.after:,} tokens where it had {event.before:,}"
         case Titled():
             by = {"user": "a person", "model": "a model"}.get(event.source, "its first words")
             yield f"  title by {by}: {_visible(event.title, _SHORT)}"
