@@ -466,3 +466,21 @@ def test_the_page_on_models_has_every_provider_and_claims_no_trial() -> None:
                 line for line in page.splitlines() if line.startswith(f"| `{name}` | ") and "|" in line[3:]
             ][:1]
             assert "*constructed*" in row
+
+
+def test_a_model_over_the_bridge_is_added_like_any_other_and_says_what_it_lacks(
+    command: Command, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("any_llm", reason="the extra leadline[bridge] is not installed")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert command("models", "add", "bridge/openai/gpt-5", "--default").code == 0
+    assert listed(command)["bridge/openai/gpt-5"]["usable"]
+    assert "address" not in command("doctor").out.decode()
+    ended = command("models", "test")
+    assert ended.code == 1
+    assert "set OPENAI_API_KEY" in ended.out.decode()
+    with provider(["Just words."]) as (_, _, _, url):
+        monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+        ended = command("agent", "hi", "--model", "bridge/openai/gpt-5", "--base-url", url)
+    assert (ended.code, ended.out.decode().strip()) == (0, "Just words.")
+    assert not shows(ended)

@@ -102,7 +102,7 @@ def _lacks(ref: ModelRef, models: Models, catalogue: ModelCatalogue | None) -> s
     if facts is None:
         known = ref.provider in models.providers
         return None if known else f"no provider is called {ref.provider}; see: leadline models list --all"
-    if not facts.base_url:
+    if not facts.addressed:
         return f"its address is unknown; leadline models add {ref} --base-url URL"
     if facts.key.source == "missing":
         if facts.key.problem:

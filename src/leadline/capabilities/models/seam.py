@@ -62,7 +62,12 @@ class ProviderFacts:
     @property
     def usable(self) -> bool:
         """Whether nothing is missing that can be told without asking it."""
-        return (bool(self.base_url) or self.api == "bridge") and self.key.usable
+        return self.addressed and self.key.usable
+
+    @property
+    def addressed(self) -> bool:
+        """Whether it is known where to ask; the bridge's library knows by itself."""
+        return bool(self.base_url) or self.api == "bridge"
 
 
 @dataclass(frozen=True, kw_only=True)
