@@ -258,3 +258,21 @@ async def test_a_bounded_search_shows_the_best_that_fits_and_says_so(desk, folde
         assert text[int(str(hit["start"])) : int(str(hit["end"]))] == hit["snippet"]
         assert str(hit["source"]) in found.content
     assert "Only the best passages are shown" in found.content
+
+
+@pytest.mark.parametrize("sentence", ["The tide was high in Ostend. ", "奥斯坦德的潮水很高。"])
+async def test_a_bounded_read_gives_parts_that_fit_and_follow_each_other(desk, folder, write, sentence):
+    write(folder, {"a.md": sentence * 400})
+    hands = Hands(await desk.open(folder))
+    source = hands.corpus.documents()[0].id
+    text = hands.corpus.text(source)
+    hands.tools = {tool.name: tool for tool in corpus_tools(hands.corpus, lambda _: "0" * 18, 600)}
+    parts: list[str] = []
+    start = 0
+    while start is not None:
+        given = await hands("read", source=source, start=start)
+        assert text_tokens(given.content) <= 660
+        parts.append(text[given.value["start"] : given.value["end"]])
+        start = given.value["next"]
+    assert "".join(parts) == text
+    assert len(parts) > 3
