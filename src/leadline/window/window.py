@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -100,6 +101,8 @@ class Window(Service, key="window"):
         self._ctx = ctx
         self._config = config
         self._courses: WeakKeyDictionary[Agent, _Course] = WeakKeyDictionary()
+        self._unknown: set[str] = set()
+        """Models whose window nobody knows, as far as that was told."""
 
     # when asked to
 
@@ -175,6 +178,8 @@ class Window(Service, key="window"):
             return
         course = self._course(agent)
         room = course.room = self._room(agent, signal.window, signal.output)
+        if room is None:
+            self._tell_unknown(str(agent.model))
         tokens, waited = signal.tokens, course.lock.locked()
         if not waited and not course.wanted and (room is None or tokens <= room.limit):
             return
@@ -383,6 +388,17 @@ class Window(Service, key="window"):
         )
 
     # what is known
+
+    def _tell_unknown(self, model: str) -> None:
+        """Say once that no room is made for a model before one of its requests is refused."""
+        if model not in self._unknown:
+            self._unknown.add(model)
+            logging.getLogger("leadline").info(
+                "the window of %s is not known, so that room is made only when a request was refused; "
+                "to say it: leadline models add %s --context-window TOKENS",
+                model,
+                model,
+            )
 
     def _course(self, agent: Agent) -> _Course:
         return self._courses.setdefault(agent, _Course())

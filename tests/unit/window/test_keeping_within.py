@@ -56,11 +56,16 @@ async def test_two_hundred_rounds_in_a_small_window_never_overflow(
         assert tuple(again.derived().conversation) == tuple(desk.agent.session.derived().conversation)
 
 
-async def test_a_window_that_nobody_told_is_learned_from_the_refusal(tmp_path: Path) -> None:
+async def test_a_window_that_nobody_told_is_learned_from_the_refusal(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "leadline")
     work = LongWork(120, told=False)
     async with long_work(tmp_path, work) as desk:
         await desk.ask()
         assert desk.end == "completed"
+        told = [one for one in caplog.records if "is not known" in one.getMessage()]
+        assert len(told) == 1 and "scripted/scripted" in told[0].getMessage()
         assert len(work.refused) == 1
         assert desk.changes
 
