@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn
+from pathlib import Path
+from typing import NoReturn, TypedDict
 
 from leadline.apps.cli.arguments import COMMANDS, GROUPS, overview
 from leadline.apps.cli.exits import Exit, Quit, debugging, told, told_defect
@@ -119,12 +120,27 @@ def _research(given: Given) -> Exit:
             output=given.output,
             bundle=given.bundle_to,
             as_json=given.as_json,
-            model=given.model,
-            base_url=given.base_url,
-            profile=given.profile,
-            patches=tuple(given.patch),
+            **_composed(given),
         )
     )
+
+
+class _Composed(TypedDict):
+    """What a command runs on, as it was typed."""
+
+    model: str | None
+    base_url: str | None
+    profile: str | None
+    patches: tuple[Path, ...]
+
+
+def _composed(given: Given) -> _Composed:
+    return {
+        "model": given.model,
+        "base_url": given.base_url,
+        "profile": given.profile,
+        "patches": tuple(given.patch),
+    }
 
 
 def _budget(given: Given) -> BudgetOptions:
@@ -149,10 +165,7 @@ def _agent(given: Given) -> Exit:
             corpus=tuple(given.corpus),
             budget=_budget(given),
             as_json=given.as_json,
-            model=given.model,
-            base_url=given.base_url,
-            profile=given.profile,
-            patches=tuple(given.patch),
+            **_composed(given),
         )
     )
 
@@ -169,10 +182,7 @@ def _resume(given: Given) -> Exit:
             output=given.output,
             bundle=given.bundle_to,
             as_json=given.as_json,
-            model=given.model,
-            base_url=given.base_url,
-            profile=given.profile,
-            patches=tuple(given.patch),
+            **_composed(given),
         )
     )
 
@@ -204,10 +214,7 @@ def _context(given: Given) -> Exit:
             as_json=given.as_json,
             compact=given.compact,
             undo=given.undo,
-            model=given.model,
-            base_url=given.base_url,
-            profile=given.profile,
-            patches=tuple(given.patch),
+            **_composed(given),
         )
     )
 
@@ -219,10 +226,7 @@ def _audit(given: Given) -> Exit:
         AuditCommand(
             id=given.id,
             as_json=given.as_json,
-            model=given.model,
-            base_url=given.base_url,
-            profile=given.profile,
-            patches=tuple(given.patch),
+            **_composed(given),
         )
     )
 
@@ -237,10 +241,7 @@ def _replay(given: Given) -> Exit:
             method=given.method,
             checks=given.checks,
             as_json=given.as_json,
-            model=given.model,
-            base_url=given.base_url,
-            profile=given.profile,
-            patches=tuple(given.patch),
+            **_composed(given),
         )
     )
 
