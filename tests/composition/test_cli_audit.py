@@ -134,6 +134,7 @@ def test_every_shipped_rule_is_on_where_it_is_switched_on(
         "subagent/one-result",
         "tools/announced",
         "tools/calls",
+        "window/changes",
     }
     monkeypatch.delenv("LEADLINE_INVARIANTS")
     assert anyio.run(rules) == set()
