@@ -140,3 +140,11 @@ async def test_a_program_reads_the_same_rows_and_forks_are_bills_of_their_own(
         assert await cost(agent.id) == first + second
         assert await cost(agent.id, children=False) == first
         assert await cost(forked.id) == third
+
+
+def test_what_is_free_at_home_has_no_known_price_at_a_gateway(command: Command, corpus: Path) -> None:
+    gateway = ["--model", "local/big", "--base-url", "https://gateway.example.com/v1"]
+    ended = command("research", QUESTION, "--corpus", corpus, *gateway, "--max-cost", "1")
+    assert ended.code == 2
+    assert "local/big" in ended.err
+    assert "price" in ended.err

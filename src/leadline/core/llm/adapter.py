@@ -35,6 +35,8 @@ class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     structured_output: Literal["none", "tool", "json_object", "json_schema"] = "none"
     origin: str = "unknown"
     """Where these facts come from: the profile, the user's configuration, ..."""
+    remote: bool = False
+    """Whether its provider is reached at an address that is not of this machine or its own network."""
 
 
 class PreparedCall(Protocol):

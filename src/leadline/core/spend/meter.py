@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal, Self
 
 from msgspec import structs
@@ -13,8 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from leadline.core.clock import Clock
 from leadline.core.config import ConfigParser
+from leadline.core.llm.adapter import Models
 from leadline.core.llm.failure import LlmFailure, Stop
 from leadline.core.llm.limits import RateLimits
+from leadline.core.llm.request import ModelRef
 from leadline.core.llm.usage import Usage
 from leadline.core.spend.account import Account, Exhausted, Hold, Reservation, Spent
 from leadline.core.spend.limiter import Limiter, Permit
@@ -345,9 +348,25 @@ class MeterConfig(BaseModel):
 
 async def _apply(ctx: Context, config: MeterConfig) -> None:
     own = [{"model": what, **row.model_dump(exclude_none=True)} for what, row in config.prices.items()]
-    ctx.provide(Meter, Meter(ctx.get(Limiter), ctx.get(Clock), Prices(own)))
+    models = ctx.find(Models)
+    prices = Prices(own, remote=None if models is None else partial(_is_remote, models))
+    ctx.provide(Meter, Meter(ctx.get(Limiter), ctx.get(Clock), prices))
+
+
+def _is_remote(models: Models, what: str) -> bool:
+    """Whether a model is asked far away; what names no model that can be asked is not."""
+    try:
+        adapter, model = models.resolve(ModelRef.parse(what))
+    except LeadlineError:
+        return False
+    return adapter.info(model.model).remote
 
 
 plugin: Plugin[MeterConfig] = Plugin(
-    "meter", _apply, config=ConfigParser(MeterConfig), needs=(Clock, Limiter), provides=(Meter,)
+    "meter",
+    _apply,
+    config=ConfigParser(MeterConfig),
+    needs=(Clock, Limiter),
+    wants=(Models,),
+    provides=(Meter,),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -176,6 +176,8 @@ class PriceRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     call: float | None = None
     """Dollars for each call."""
     free: bool = False
+    near: bool = False
+    """It holds for a server of this machine or its own network alone."""
     unknown: bool = False
     """Nothing is known of its price, whatever a wider row says."""
     like: str = ""
@@ -192,6 +194,7 @@ class _Row:
     price: Price | None
     """None: known to be unknown."""
     like: str
+    near: bool
 
 
 class Prices:
@@ -200,13 +203,16 @@ class Prices:
     Args:
         overrides: rows that hold before those of the table; same fields.
         table: what holds else; None: the lists that ship, `price_lists/PROVIDER.toml`, each read when it is wanted.
+        remote: whether a model is reached at an address that is not of this machine or its own network.
     """
 
     def __init__(
         self,
         overrides: Iterable[Mapping[str, object]] = (),
         table: Iterable[Mapping[str, object]] | None = None,
+        remote: Callable[[str], bool] | None = None,
     ) -> None:
+        self._remote = remote
         self._own = _rows(overrides)
         self._given = None if table is None else _rows(table)
         self._found: dict[str, Price | None] = {}
@@ -221,7 +227,7 @@ class Prices:
         provider = what.partition("/")[0].lower() if "/" in what else "services"
         table = _shipped(provider) if self._given is None else self._given
         row = _heaviest(self._own, what) or _heaviest(table, what)
-        if row is None:
+        if row is None or (row.near and self._remote is not None and self._remote(what)):
             return None
         if not row.like:
             return row.price
@@ -260,7 +266,7 @@ def _read(row: PriceRow) -> Iterator[_Row]:
         weight = sum(char not in "*#" for char in pattern)
         if "*" not in pattern:
             weight += 10_000
-        yield _Row(_compiled(pattern), weight, price, row.like)
+        yield _Row(_compiled(pattern), weight, price, row.like, row.near)
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

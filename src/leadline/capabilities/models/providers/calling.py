@@ -13,7 +13,7 @@ import msgspec
 
 from leadline.capabilities.models.providers.ending import Decoder
 from leadline.capabilities.models.providers.exchange import Exchange
-from leadline.capabilities.models.providers.http import HttpClient, proxy_for
+from leadline.capabilities.models.providers.http import HttpClient, is_remote, proxy_for
 from leadline.capabilities.models.providers.native import shaped
 from leadline.capabilities.models.providers.profiles import Profile
 from leadline.capabilities.models.providers.text_tools import (
@@ -158,7 +158,9 @@ class ProviderAdapter:
         """The user's facts about ``model``, else those of the profile."""
         known = self._infos.get(model)
         if known is None:
-            known = self._models.get(model) or profile_info(model, self._of_model(model).profile)
+            profile = self._of_model(model).profile
+            known = self._models.get(model) or profile_info(model, profile)
+            known = msgspec.structs.replace(known, remote=not profile.base_url or is_remote(profile.base_url))
             self._infos[model] = known
         return known
 

@@ -68,6 +68,21 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+@lru_cache(maxsize=64)
+def is_remote(url: str) -> bool:
+    """Whether an address is of neither this machine nor its own network, as far as the address tells.
+
+    Private addresses (RFC 1918, RFC 4193), names of one word, as containers have, and `.local` (RFC 6762) are near.
+    """
+    host = (urlsplit(url).hostname or "").lower()
+    if is_loopback(host) or "." not in host.replace(":", ".") or host.endswith(".local"):
+        return False
+    try:
+        return not ipaddress.ip_address(host).is_private
+    except ValueError:
+        return True
+
+
 class HttpClient:
     """Sends requests over pooled connections, without a bound on their number.
 
