@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 from leadline.apps.cli.exits import Exit, Quit
 from leadline.apps.cli.running import booted, stored_in
 from leadline.kernel.errors import LeadlineError
-from leadline.research.engine.interrupted import Placed
 from leadline.research.events import Started
 
 
@@ -31,6 +30,8 @@ async def placed(session_id: str, patches: Sequence[Path]) -> tuple[str | None, 
     Raises:
         Quit: its model was reached at such an address.
     """
+    from leadline.research.engine.interrupted import Placed  # of runs alone: agents start without
+
     async with booted(stored_in(patches)) as app:
         try:
             session = await app.session(session_id)

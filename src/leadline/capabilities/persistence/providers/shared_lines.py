@@ -6,11 +6,11 @@ damaged it is made anew. A place belongs to a process; that of one that died is 
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from pydantic import BaseModel, ConfigDict
@@ -31,6 +31,9 @@ from leadline.core.spend.shared import (
 )
 from leadline.kernel.context import Context
 from leadline.kernel.plugin import Plugin
+
+if TYPE_CHECKING:
+    import sqlite3
 
 FOLDER = "lines"
 FILE = "lines-1.sqlite"
@@ -158,6 +161,8 @@ class SqliteSharedLines(SharedLines):
         """Give back everything that this process has. Idempotent."""
         db, self._db = self._db, None
         if db is not None:
+            import sqlite3  # noqa: PLC0415  as in `_writing`
+
             with suppress(sqlite3.Error):
                 db.execute("delete from place where process = ?", (self._name,))
                 db.execute("delete from ticket where process = ?", (self._name,))
@@ -265,6 +270,8 @@ class SqliteSharedLines(SharedLines):
             _Busy: another process keeps the file for longer than it may.
             SharedLinesUnusable: it cannot be used.
         """
+        import sqlite3  # noqa: PLC0415  most programs never have a line that is shared
+
         try:
             db = self._opened()
             db.execute("begin immediate")
@@ -282,6 +289,8 @@ class SqliteSharedLines(SharedLines):
             raise self._unusable(error) from error
 
     def _opened(self) -> sqlite3.Connection:
+        import sqlite3  # noqa: PLC0415  as in `_writing`
+
         if self._db is not None and self._presence is not None and self._presence.seen:
             return self._db
         self.close()
@@ -314,6 +323,8 @@ class _Busy(Exception):
 
 
 def _connected(path: Path) -> sqlite3.Connection:
+    import sqlite3  # noqa: PLC0415  as in `_writing`
+
     path.touch(mode=0o600)
     db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
     try:
