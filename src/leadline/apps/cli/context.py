@@ -140,6 +140,8 @@ def _body(one: Breakdown, width: int | None) -> list[str]:
 def _sum(one: Breakdown) -> str:
     if not one.model:
         return "no request was made yet"
+    if one.window is None and one.model.partition("/")[0] == "extractive":
+        return f"{one.model}: about {one.tokens:,} tokens; it takes any number"
     if one.window is None:
         return (
             f"{one.model}: about {one.tokens:,} tokens; how many it takes is not known "

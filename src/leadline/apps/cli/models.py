@@ -296,7 +296,7 @@ def _problem(reply: AgentReply) -> str | None:
     if failure is None:
         return reply.end.error or f"the turn ended {reply.end.reason}"
     step = None if isinstance(failure, Wait) else failure.next_step
-    return f"{failure.message}; {step}" if step else failure.message
+    return f"{failure.message.removesuffix('.')}; {step}" if step else failure.message
 
 
 async def _tokens(app: Leadline, session: str) -> int | None:

@@ -45,7 +45,8 @@ class ProviderConfig(BaseModel):
     """The key; write `!env NAME` so that it stands in no file. It goes before every other place of a key."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the key, read at each call. None: those of the profile. Where no
-    variable is set, the key that `leadline login` stored."""
+    variable is set, the key that `leadline login` stored. Where it is given, nothing is sent without a key, unless
+    `settings` say `key_required: false`."""
     models: Mapping[str, ModelConfig] = {}
     """Facts about its models, by name."""
     settings: Mapping[str, object] = {}
@@ -88,6 +89,7 @@ def _setup(name: str, config: ProviderConfig) -> Setup:
         settings["base_url"] = config.base_url
     if config.api_key_env is not None:
         settings["key_env"] = [config.api_key_env]
+        settings.setdefault("key_required", True)
     models: dict[str, Mapping[str, object]] = {}
     for model, facts in config.models.items():
         told = {

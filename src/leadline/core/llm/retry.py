@@ -11,6 +11,7 @@ from typing import TypeAlias
 from leadline.core.llm.failure import LlmFailure, Stop, Wait
 
 _YEAR_S = 365 * 86400.0
+_CHECK_SERVER = "see whether its server runs and its address is right, or use another model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def _exhausted(failure: Wait, what: str) -> Stop:
         "GAVE_UP",
         f"{_sentence(failure.message)} Gave up after {what} ({failure.code}).",
         status=failure.status,
-        next_step="try again later, or use another model",
+        next_step=_CHECK_SERVER if failure.code == "TRANSPORT" else "try again later, or use another model",
         request_id=failure.request_id,
     )
 

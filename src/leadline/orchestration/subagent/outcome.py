@@ -77,7 +77,8 @@ def diagnosis_of(end: TurnEnd | None) -> str:
         return "stopped before its first turn ended"
     if end.failure is not None:
         step = end.failure.next_step if isinstance(end.failure, Stop) else None
-        return f"{end.failure.code}: {end.failure.message}" + (f"; {step}" if step else "")
+        message = f"{end.failure.code}: {end.failure.message}"
+        return f"{message.removesuffix('.')}; {step}" if step else message
     if end.cause is not None:
         return f"{end.reason}: {end.cause.detail or end.cause.kind}"
     return f"{end.reason}: {end.error}" if end.error else end.reason

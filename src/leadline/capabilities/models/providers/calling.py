@@ -96,7 +96,7 @@ class Route:
         """Why nothing is sent with this key."""
         if not self.profile.base_url and self.profile.api != "bridge":
             names = "".join(f", or set {name}" for name in self.profile.base_url_env)
-            step = f"set base_url of the provider {self.provider} in the row `models`{names}"
+            step = f"say it with: leadline models add {self.provider}/NAME --base-url URL{names}"
             return Stop(
                 "INVALID_REQUEST", f"the address of provider {self.provider!r} is unknown", None, step
             )
