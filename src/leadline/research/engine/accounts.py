@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from leadline.core.llm.usage import Usage
 from leadline.core.spend.account import Account, Ceilings, Hold, Spent
 from leadline.core.spend.meter import Meter
 from leadline.core.spend.money import Money, money, shown
-from leadline.research.engine.shares import Shares
+from leadline.core.spend.prices import Price
+from leadline.research.engine.shares import LEAST, USUAL, Shares, UnitUse
 from leadline.research.events import CeilingName, RunBudget
 from leadline.research.request import RequestRefused
 
 RUN = "the run"
+_ANSWER = 100
+"""Tokens of a short answer, such as a call of a tool."""
 _ONE = Hold(tokens=1, cost=Money(1), calls=1)
 
 
@@ -40,12 +44,16 @@ class RunAccounts:
         spent: Spent,
         seconds: float = 0.0,
         by_unit: Mapping[str, Spent] | None = None,
+        price: Price | None = None,
     ) -> None:
-        """`spent`, `seconds` and `by_unit` are what logs say that the run used before, in all and for its units."""
+        """`spent`, `seconds` and `by_unit` are what logs say that the run used before, in all and for its units;
+        `price` is that of the model that works on units."""
         self.budget = budget
         self.run = Account(RUN, _ceilings(budget), parent, clock=clock).restored(spent, seconds)
         self.working = self.run.keep(budget.kept, RUN)
-        self.shares = Shares(self.working, budget.unit_share, by_unit or {})
+        usual, least = (_priced(use, price) for use in (USUAL, LEAST))
+        self._least = least
+        self.shares = Shares(self.working, budget.unit_share, by_unit or {}, usual=usual, least=least)
         self.reached: Reached | None = None
         """The first ceiling that was reached."""
 
@@ -61,6 +69,37 @@ class RunAccounts:
     def note(self, reached: Reached) -> None:
         """Remember that something was left undone since a ceiling was reached."""
         self.reached = self.reached or reached
+
+    def too_little(self) -> Reached:
+        """The ceiling of which so little is left that no further unit would find anything."""
+        left, need = self.working.remaining, self._least
+        rows: list[tuple[float, CeilingName, str]] = []
+        if left.tokens is not None:
+            rows.append(
+                (
+                    left.tokens / need.tokens,
+                    "tokens",
+                    f"{left.tokens:,} tokens are left, and it needs about {need.tokens:,}",
+                )
+            )
+        if left.cost is not None and need.cost:
+            rows.append(
+                (
+                    left.cost / need.cost,
+                    "cost",
+                    f"{shown(left.cost)} is left, and it needs about {shown(need.cost)}",
+                )
+            )
+        if left.calls is not None:
+            rows.append(
+                (
+                    left.calls / need.calls,
+                    "calls",
+                    f"{left.calls:,} calls are left, and it needs at least {need.calls}",
+                )
+            )
+        _, name, told = min(rows)
+        return Reached(name, f"the budget does not pay for another unit: {told}")
 
     def seconds_left(self, account: Account) -> float | None:
         """Seconds for which roles on `account` may be at work; None: no end is set."""
@@ -89,7 +128,13 @@ class RunAccounts:
         kept = (
             f", of which {self.budget.kept * 100:.0f} % are kept for the report" if self.budget.kept else ""
         )
-        return f"The run reached its ceiling on {name}: {spent} of {ceiling} used{kept}."
+        told = f"The run reached its ceiling on {name}: {spent} of {ceiling} used{kept}."
+        shares = self.shares
+        if shares.not_begun:
+            told += (
+                f" Units that were not begun because of that: {len(shares.not_begun)} of {shares.planned}."
+            )
+        return told
 
 
 def check_prices(meter: Meter, max_cost: float | None, models: Iterable[str]) -> None:
@@ -108,6 +153,14 @@ def check_prices(meter: Meter, max_cost: float | None, models: Iterable[str]) ->
             f"Say what it costs: leadline models price {unknown[0]} --input DOLLARS --output DOLLARS (for a million "
             "tokens), or --free; or limit tokens instead: --max-tokens.",
         )
+
+
+def _priced(use: UnitUse, price: Price | None) -> UnitUse:
+    """What a unit uses, with what that costs."""
+    if price is None:
+        return use
+    usage = Usage(input=use.tokens - use.calls * _ANSWER, output=use.calls * _ANSWER)
+    return replace(use, cost=price.cost(usage, calls=use.calls).known)
 
 
 def _ceilings(budget: RunBudget) -> Ceilings:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import cast
 
 import anyio
@@ -118,8 +117,15 @@ class Children:
         if reached is not None:
             self._first.set()
             return self._stopped(reached, f"not begun: {reached.message}" if attempt.child is None else None)
-        with self._sharing(call):
+        if call.unit is None:
             return await self._worked(call, attempt, account)
+        if not await self._accounts.shares.turn(call.unit.id):
+            reached = self._accounts.too_little()
+            return self._stopped(reached, f"not begun: {reached.message}")
+        try:
+            return await self._worked(call, attempt, account)
+        finally:
+            self._accounts.shares.end(call.unit.id)
 
     async def _worked(self, call: RoleCall, attempt: Attempt, account: Account) -> RoleAnswer:
         """The answer of a role that is set to work, here and now."""
@@ -159,17 +165,6 @@ class Children:
         if call.unit is None or self._accounts.spent_out(self._accounts.working) is not None:
             return False
         return await self._accounts.shares.more(call.unit.id)
-
-    @contextmanager
-    def _sharing(self, call: RoleCall) -> Generator[None]:
-        if call.unit is None:
-            yield
-            return
-        self._accounts.shares.begin(call.unit.id)
-        try:
-            yield
-        finally:
-            self._accounts.shares.end(call.unit.id)
 
     def _stopped(self, reached: Reached, error: str | None = None, child: str | None = None) -> RoleAnswer:
         """The answer of a role for which nothing is left of the budget."""

@@ -330,6 +330,7 @@ class ResearchEngine(Service, key="research"):
             spent=before.usage.spent,
             seconds=spent,
             by_unit=before.by_unit,
+            price=ctx.get(Meter).price(str(routed.get("researcher", coordinator.model))),
         )
         children = Children(
             ctx.get(Subagents),

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from leadline.core.spend.account import Account, Ceilings, Hold, Reservation, Spent
-from leadline.research.engine.shares import Shares
+from leadline.research.engine.shares import Shares, UnitUse
 
 pytestmark = pytest.mark.anyio
 
@@ -87,3 +87,42 @@ async def test_what_a_unit_used_before_the_run_was_taken_up_is_of_its_share() ->
     shares = Shares(run, None, {"u1": Spent(calls=2)})
     assert await use(shares.account("u1", PLAN), 5) == 1
     assert await use(shares.account("u2", PLAN), 5) == 3
+
+
+async def test_units_beyond_what_can_be_paid_for_begin_one_by_one_with_what_is_left() -> None:
+    run = working(9)
+    shares = Shares(run, None, {}, usual=UnitUse(0, 5), least=UnitUse(0, 3))
+    made: dict[str, int] = {}
+
+    async def work(unit: str, wanted: int) -> None:
+        account = shares.account(unit, PLAN)
+        if await shares.turn(unit):
+            made[unit] = await use(account, wanted)
+            await anyio.wait_all_tasks_blocked()
+            shares.end(unit)
+
+    async with anyio.create_task_group() as tasks:
+        # Whoever asks first has the share, so that nobody waits for one that never asks.
+        for unit in reversed(PLAN):
+            tasks.start_soon(work, unit, 4)
+    assert made == {"u3": 4, "u1": 4}
+    assert shares.not_begun == {"u2"}
+
+
+async def test_one_that_is_cancelled_while_it_waits_for_its_turn_holds_nobody_up() -> None:
+    shares = Shares(working(9), None, {}, usual=UnitUse(0, 9), least=UnitUse(0, 3))
+    for unit in PLAN:
+        shares.account(unit, PLAN)
+    assert await shares.turn("u1")
+    with anyio.move_on_after(0):
+        await shares.turn("u2")
+    turns: list[bool] = []
+
+    async def wait() -> None:
+        turns.append(await shares.turn("u3"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait)
+        await anyio.wait_all_tasks_blocked()
+        shares.end("u1")
+    assert turns == [True]
