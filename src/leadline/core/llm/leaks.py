@@ -38,7 +38,7 @@ class LeakFilter:
     def __init__(self, rules: LeakRules) -> None:
         self._rules = rules
         self._marks = _marks_of(rules.tags)
-        self._starts = frozenset(mark[0] for mark in self._marks)
+        self._starts = _starts_of(self._marks)
         self._held = ""
         self._calls = False
         self._bare: list[str] | None = []
@@ -109,6 +109,8 @@ class LeakFilter:
     def _without_residue(self) -> str:
         """The held text without the tags that stand beside real calls."""
         held, self._held = self._held, ""
+        if self._starts.isdisjoint(held):
+            return held
         leak = _find_leak(held, self._rules)
         if leak is not None:
             held = held[: leak.start]
@@ -154,6 +156,11 @@ class LeakFilter:
 def _marks_of(tags: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     """Every tag once, the longest first."""
     return tuple(sorted({tag for pair in tags for tag in pair if tag}, key=len, reverse=True))
+
+
+@lru_cache(maxsize=16)
+def _starts_of(marks: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(mark[0] for mark in marks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ class SseDecoder:
             text = text.removeprefix("\n")
         if text.endswith("\r"):
             self._after_cr = True
-        *lines, rest = _LINE_END.split(text)
+        *lines, rest = _LINE_END.split(text) if "\r" in text else text.split("\n")
         self._pending += len(text)
         if lines:
             lines[0] = "".join(self._line) + lines[0]
@@ -58,7 +58,9 @@ class SseDecoder:
             self._line.append(rest)
         events: list[SseEvent] = []
         for line in lines:
-            if line:
+            if line.startswith("data: "):
+                self._data.append(line[6:])
+            elif line:
                 self._field(line)
             elif (event := self._dispatch()) is not None:
                 events.append(event)
@@ -86,5 +88,7 @@ class SseDecoder:
 
     def _dispatch(self) -> SseEvent | None:
         data, event = self._data, self._event
-        self._data, self._event, self._pending = [], "", sum(map(len, self._line))
-        return SseEvent("\n".join(data), event or "message", self._id) if data else None
+        self._data, self._event, self._pending = [], "", sum(map(len, self._line)) if self._line else 0
+        if not data:
+            return None
+        return SseEvent(data[0] if len(data) == 1 else "\n".join(data), event or "message", self._id)

@@ -56,19 +56,20 @@ def _ascii(raw: bytes, classes: bytes) -> float:
     count = classes.count
     letters = b" " + classes.translate(_LETTERS)
     words = letters.count(b" a")
-    digits = count(b"0")
-    total = (
-        _WORD * words
-        + _UPPER_BEHIND_LOWER * count(b"aA")
-        + _UPPER_PAIR * count(b"AA")
-        + _MARK * count(b".")
-        + _WORD_BEHIND_MARK * (count(b".a") + count(b".A"))
-        + _MARK_BEHIND_SPACE * count(b" .")
-        + _BLANK_LINE * count(b"nn")
-        + _INDENT * (count(b"n ") + count(b"nt"))
-        + _LONG_SPACE * count(b" " * 16)
-    )
-    if digits:
+    total = _WORD * words
+    if b"A" in classes:
+        total += _UPPER_BEHIND_LOWER * count(b"aA") + _UPPER_PAIR * count(b"AA")
+    if marks := count(b"."):
+        total += (
+            _MARK * marks
+            + _WORD_BEHIND_MARK * (count(b".a") + count(b".A"))
+            + _MARK_BEHIND_SPACE * count(b" .")
+        )
+    if b"n" in classes:
+        total += _BLANK_LINE * count(b"nn") + _INDENT * (count(b"n ") + count(b"nt"))
+    if len(classes) >= _LONG:
+        total += _LONG_SPACE * count(b" " * _LONG)
+    if digits := count(b"0"):
         total -= _DIGIT_BESIDE_LETTER * (count(b"a0") + count(b"0a"))
         total += _DIGIT * digits + _NUMBER * (b" " + classes.translate(_DIGITS)).count(b" a")
     if words:
@@ -227,6 +228,8 @@ _MARK_BEHIND_SPACE = 1.44
 _BLANK_LINE = 0.41
 _INDENT = 0.8
 _LONG_SPACE = 0.7
+_LONG = 16
+"""Blanks of which that is said."""
 _DIGIT = 0.38
 _NUMBER = 1.11
 _DIGIT_BESIDE_LETTER = 0.2

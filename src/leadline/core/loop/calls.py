@@ -45,7 +45,7 @@ class StepCalls:
     def log(self, earlier: Earlier = NOTHING_EARLIER) -> CallLog:
         """Where the calls of the step that is open are written down; `earlier` is what it has of them already."""
         self._earlier = earlier
-        return replace(self._log, earlier=earlier)
+        return self._log if earlier is NOTHING_EARLIER else replace(self._log, earlier=earlier)
 
     def _called(self, call: ToolCall, root: str | None = None) -> None:
         self._began[call.id] = self._loop.clock.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -28,7 +29,7 @@ class ChatDecoder(ReplyDecoder):
     def __init__(self, profile: Profile) -> None:
         super().__init__(profile)
         self._details = _Details()
-        self._usage_roots = frozenset(path.partition(".")[0] for path in profile.usage.paths)
+        self._usage_roots = _roots(profile.usage.paths)
 
     def reply(self, members: Mapping[str, object], body: bytes) -> list[StreamEvent]:
         """A completion in one piece has the members of a chunk."""
@@ -59,20 +60,25 @@ class ChatDecoder(ReplyDecoder):
 
     def _delta(self, delta: Mapping[str, object]) -> list[StreamEvent]:
         events: list[StreamEvent] = []
+        if not delta:
+            return events
         for name in self.profile.reasoning_fields:
-            if text := as_text(delta.get(name)):
+            if name in delta and (text := as_text(delta[name])):
                 events.append(ReasoningDelta(text))
                 break
         if self.profile.reasoning_details_field:
             self._details.add(as_list(delta.get(self.profile.reasoning_details_field)))
         content = delta.get("content")
-        if content:
+        if isinstance(content, str):
+            if content:
+                events.append(TextDelta(content))
+        elif content:
             events += _content(content)
-        if refusal := as_text(delta.get("refusal")):
+        if "refusal" in delta and (refusal := as_text(delta["refusal"])):
             self.refusal = True
             events.append(TextDelta(refusal))
         calls = as_list(delta.get("tool_calls"))
-        if not calls and (function := as_object(delta.get("function_call"))):
+        if not calls and "function_call" in delta and (function := as_object(delta["function_call"])):
             calls = [{"function": function}]
         for position, call in enumerate(calls):
             events.append(_fragment(as_object(call), position if len(calls) > 1 else None))
@@ -115,11 +121,13 @@ def _continues(block: Mapping[str, object], piece: Mapping[str, object]) -> bool
     return all(same)
 
 
+@lru_cache(maxsize=32)
+def _roots(paths: tuple[str, ...]) -> frozenset[str]:
+    """The members of a chunk in which usage may stand."""
+    return frozenset(path.partition(".")[0] for path in paths)
+
+
 def _content(content: object) -> Iterable[StreamEvent]:
-    if isinstance(content, str):
-        if content:
-            yield TextDelta(content)
-        return
     for item in as_list(content) or [content]:
         part = {"text": item} if isinstance(item, str) else as_object(item)
         if text := as_text(part.get("text")):

@@ -84,9 +84,10 @@ class ReplyDecoder(ABC):
 
     def feed(self, data: str, event: str = "message") -> list[StreamEvent]:
         """The events of one server-sent event, given its data and its type."""
-        if self._ended or not data.strip():
+        text = data.strip()
+        if self._ended or not text:
             return []
-        if data.strip() == DONE:
+        if text == DONE:
             return self.end(done=True)
         try:
             chunk = self.reader.read(data)

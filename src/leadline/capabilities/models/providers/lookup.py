@@ -75,6 +75,10 @@ def as_text(value: object) -> str:
 
 def as_count(value: object) -> int | None:
     """``value`` if it is a count of something, also one written as a text; a boolean is none."""
+    if value is None:
+        return None
+    if type(value) is int:
+        return value if value >= 0 else None
     if isinstance(value, str):
         return int(value) if value.isdecimal() and len(value) < _LONGEST_COUNT else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
@@ -84,6 +88,8 @@ def as_count(value: object) -> int | None:
 
 def at(value: object, path: str) -> object:
     """What stands at a dotted path; None when nothing does. A number picks from an array."""
+    if "." not in path and isinstance(value, dict):
+        return cast("Mapping[str, object]", value).get(path)
     for step in path.split("."):
         if isinstance(value, list):
             items = as_list(cast("object", value))
@@ -95,4 +101,8 @@ def at(value: object, path: str) -> object:
 
 def first_count(value: object, paths: Iterable[str]) -> int | None:
     """The first count that stands at one of ``paths``."""
-    return next((count for path in paths if (count := as_count(at(value, path))) is not None), None)
+    for path in paths:
+        count = as_count(at(value, path))
+        if count is not None:
+            return count
+    return None

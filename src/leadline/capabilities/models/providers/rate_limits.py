@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cached_property
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -58,12 +59,20 @@ class RateLimitHeaders(_Names):
     steady: bool = False
     """Whether what was used comes back little by little, and not all at once at the reset."""
 
+    @cached_property
+    def heard(self) -> frozenset[str]:
+        """Every header without which nothing is told."""
+        buckets = (self.requests, self.tokens)
+        return frozenset(name for one in buckets for name in (*one.limit, *one.remaining)) | {"ratelimit"}
+
 
 def rate_limits(names: RateLimitHeaders, headers: Mapping[str, str], now: float) -> RateLimits | None:
     """What `headers` (by lower-case name) say; None where they say nothing. `now`: seconds since 1970, UTC.
 
     A value that cannot be read counts as not there.
     """
+    if names.heard.isdisjoint(headers):
+        return None
     requests = _bucket(names.requests, headers, now, steady=names.steady)
     tokens = _bucket(names.tokens, headers, now, steady=names.steady)
     if requests is None:
