@@ -312,7 +312,8 @@ async def test_a_tool_that_returns_megabytes_costs_neither_the_turn_nor_the_log(
     (answered,) = [one.as_(ToolAnswered) for one in ran.session.logged if one.type == ToolAnswered.TYPE]
     assert ran.reply.text == "done"
     assert not answered.message.is_error
-    assert f"of {size + 11} characters left out here; the whole text is stored as" in ran.sent[-1]
+    assert f"of {size + 11} characters left out here: " in ran.sent[-1]
+    assert "Read them with recall: " in ran.sent[-1]
     assert sum(path.stat().st_size for path in (home / "sessions").iterdir()) < 100_000
 
 

@@ -147,6 +147,7 @@ async def test_the_child_of_a_summary_is_audited_like_any_session(tmp_path: Path
         assert done.ok and done.proved == 1
 
 
+@pytest.mark.case("K15")
 async def test_a_summary_is_charged_to_the_agent(tmp_path: Path) -> None:
     work = LongWork(40)
     async with long_work(tmp_path, work, SUMMARIES) as desk:

@@ -82,6 +82,7 @@ def test_reasoning_is_taken_out_of_the_output_where_it_is_inside() -> None:
     )
 
 
+@pytest.mark.case("K08")
 @pytest.mark.case("K13")
 def test_reported_usage_replaces_earlier_samples_and_no_own_count_is_added() -> None:
     samples = [

@@ -466,7 +466,9 @@ def _thinking(tokens: int | None, effort: str = "high", **more: object) -> Mappi
     return written("anthropic-messages", config=config, **more)
 
 
+@pytest.mark.case("C19")
 def test_a_budget_for_thinking_stays_below_the_output_ceiling() -> None:
+    assert _thinking(13_107)["thinking"] == {"type": "enabled", "budget_tokens": 6553}
     assert _thinking(None)["thinking"] == {"type": "enabled", "budget_tokens": 16384}
     assert _thinking(None)["max_tokens"] == 64000
     assert _thinking(16385)["thinking"] == {"type": "enabled", "budget_tokens": 16384}

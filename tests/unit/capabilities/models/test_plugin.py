@@ -68,6 +68,22 @@ async def test_a_configured_provider_is_asked_with_its_key_read_at_each_call(
         assert models.adapter("mine").info("other").context_window is None
 
 
+@pytest.mark.parametrize(("settings", "source"), [({}, "missing"), ({"key_required": False}, "none")])
+async def test_a_key_that_is_named_and_not_there_is_missed_unless_none_is_needed(
+    settings: Mapping[str, object], source: str
+) -> None:
+    async with Kernel() as kernel:
+        mine: Mapping[str, object] = {
+            "base_url": "http://127.0.0.1:9/v1",
+            "api_key_env": "NO_SUCH_KEY",
+            "settings": settings,
+        }
+        await kernel.root.mount(clock.plugin)
+        await kernel.root.mount(plugin, {"providers": {"mine": mine}})
+        facts = kernel.root.get(ModelCatalogue).provider("mine")
+        assert facts is not None and facts.key.source == source
+
+
 async def test_unmounting_closes_the_connections_and_withdraws_the_service() -> None:
     async with ProviderServer(["one"]) as server, Kernel() as kernel:
         await kernel.root.mount(clock.plugin)

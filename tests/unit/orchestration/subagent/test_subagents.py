@@ -155,6 +155,7 @@ async def test_a_fork_of_a_parent_without_a_completed_turn_starts_fresh(tmp_path
         assert len(model.requests[0].conversation) == 1
 
 
+@pytest.mark.case("A05")
 async def test_a_child_that_would_be_too_deep_is_refused(tmp_path: Path) -> None:
     async with stacked(tmp_path, ScriptedModel()) as stack:
         agent = await parent_of(stack)

@@ -74,6 +74,14 @@ async def test_the_call_for_a_title_is_a_child_session_that_can_be_audited(tmp_p
             assert audit(session, stack.ctx.get(Models)).ok
 
 
+@pytest.mark.case("K15")
+async def test_the_call_for_a_title_is_charged_to_the_agent(tmp_path: Path) -> None:
+    async with titled(tmp_path, small("A title"), "answer") as (_, agent):
+        await told(agent, "question")
+        await agent.dispose()
+        assert agent.account.spent.calls == 2
+
+
 async def test_the_title_of_a_person_is_not_asked_again(tmp_path: Path) -> None:
     titler = small()
     async with titled(tmp_path, titler, "answer") as (stack, agent):
