@@ -111,6 +111,7 @@ class Asking:
             if isinstance(completion, End):
                 return completion
             if completion.finish.state in ("done", "length", "refused"):
+                self._preparing.answered(ready, completion.usage.prompt)
                 said = self._said(
                     completion.content, completion.finish.state, completion, ready, tries.attempt
                 )
@@ -118,7 +119,7 @@ class Asking:
                 return said
             failure = completion.finish.failure or Wait("STREAM_CLOSED", "the answer ended before its end")
             tries.failures += 1
-            self._preparing.refused(ready.model, failure)
+            failure = self._preparing.refused(ready, failure)
             outcome = await self._failed(
                 tries, failure, self._ended(completion, ready, tries.attempt, failure)
             )
@@ -198,7 +199,7 @@ class Asking:
         try:
             if self._loop.config.durability == "synced":
                 await self._record.session.sync()
-            completion = await current.run(ready.call, key)
+            completion = await current.run(ready.call, key, opened.heard)
         except BaseException:
             self._settle(opened, ready, current.completion)
             self._cut_off(current.completion, ready, number)
@@ -253,13 +254,13 @@ class Asking:
         least = self._preparing.least(ready, usage.prompt)
         floor = _least_used(least, completion)
         guess = None if usage.reported else _guessed(ready, completion)
-        cost = opened.settle(usage, completion.limits, completion.finish.failure, guess, floor)
+        cost = opened.settle(usage, None, completion.finish.failure, guess, floor)
         self._cost = None if cost is None or not cost.complete else cost.known
         self._preparing.learn(ready, usage.prompt, least)
         wrong = None if least is None else cut_off(least, usage.prompt, ready.model)
         if wrong is None:
             return completion
-        return Completion((), usage, Finish("error", wrong), limits=completion.limits)
+        return Completion((), usage, Finish("error", wrong))
 
     async def _left(self, tries: _Tries, failure: LlmFailure) -> LlmFailure | None:
         """The failure that the turn ends with; None where a plugin wants another attempt, which it may not for ever."""

@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Literal
 from leadline.core.agent.signals import AttemptReset, Streamed
 from leadline.core.llm.assembler import Assembler, Completion
 from leadline.core.llm.failure import Stop
-from leadline.core.llm.stream import Finish, ReasoningDelta, TextDelta, ToolCallDelta
+from leadline.core.llm.stream import Finish, LimitsReport, ReasoningDelta, TextDelta, ToolCallDelta
 from leadline.core.llm.wire import encode_text
 from leadline.core.session.codec import MAX_EVENT_BYTES
 from leadline.core.session.events import AssistantChunk
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Callable, Container
 
     from leadline.core.agent.agent import Agent
     from leadline.core.clock import Clock
     from leadline.core.llm.adapter import PreparedCall
+    from leadline.core.llm.limits import RateLimits
 
 CHUNK_CHARS = 4096
 CHUNK_SECONDS = 1.0
@@ -80,11 +81,19 @@ class Attempt:
         )
         return Completion((), made.usage, Finish("error", too_long))
 
-    async def run(self, call: PreparedCall, idempotency_key: str) -> Completion:
-        """Make the attempt; a provider's failure is in the completion."""
+    async def run(
+        self, call: PreparedCall, idempotency_key: str, heard: Callable[[RateLimits], None]
+    ) -> Completion:
+        """Make the attempt; a provider's failure is in the completion.
+
+        `heard` is told at once what the head of the response says about rate limits; nobody else is.
+        """
         add, ctx, listeners = self._assembler.add, self._agent.ctx, self._agent.ctx.kernel.listeners.table
         async with aclosing(call.stream(idempotency_key=idempotency_key)) as events:
             async for event in events:
+                if isinstance(event, LimitsReport):
+                    heard(event.limits)
+                    continue
                 add(event)
                 if isinstance(event, TextDelta):
                     self._keep("text", event.text)

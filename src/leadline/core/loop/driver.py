@@ -37,8 +37,6 @@ class Loop(Driver):
         self.pipeline = ctx.get(ToolPipeline)
         self.prompt = ctx.get(PromptSections)
         self.meter = ctx.get(Meter)
-        self.windows: dict[str, int] = {}
-        """Windows that providers named when they refused, or showed by what they read, by `provider/model`."""
         self._listeners = ctx.kernel.listeners.table
         self._threads: WeakKeyDictionary[Agent, Thread] = WeakKeyDictionary()
 

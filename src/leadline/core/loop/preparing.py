@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from leadline.core.agent.signals import ProposeRequest, RequestPending
 from leadline.core.llm.request import CallConfig
 from leadline.core.llm.room import within_window
-from leadline.core.loop.sizing import answer_room, oversize
+from leadline.core.llm.tokens import header_tokens
+from leadline.core.loop.sizing import UNSURE, answer_room, oversize
 
 if TYPE_CHECKING:
     from leadline.core.agent.agent import Agent
@@ -89,14 +90,20 @@ class Preparing:
         if least is None or (reported or 0) >= least:
             self._thread.estimate.learn(ready.model, ready.size.raw, reported)
 
-    def refused(self, model: str, failure: LlmFailure) -> None:
-        """Remember the window that a refusal names."""
-        tokens = getattr(failure, "window_tokens", None)
-        if tokens:
-            self._loop.windows[model] = min(tokens, self._loop.windows.get(model, tokens))
+    def answered(self, ready: Ready, reported: int | None) -> None:
+        """Remember that a prompt of that size was read, and answered."""
+        self._thread.windows.answered(ready.model, reported)
+
+    def refused(self, ready: Ready, failure: LlmFailure) -> LlmFailure:
+        """Remember the window that a refusal names; the failure, without one that cannot be true."""
+        if failure.code != "CONTEXT_WINDOW_EXCEEDED":
+            return failure
+        header = self._thread.header
+        least = 1 if header is None else int(header_tokens(header.system, header.tools) * UNSURE)
+        return self._thread.windows.refused(ready.model, failure, least)
 
     def _window(self, model: str, info: ModelInfo) -> int | None:
-        told = self._loop.windows.get(model)
+        told = self._thread.windows.of(model)
         if told is None or info.context_window is None:
             return told or info.context_window
         return min(told, info.context_window)

@@ -17,9 +17,10 @@ from leadline.core.llm.request import CallConfig, LlmRequest, Purpose
 from leadline.core.llm.tokens import Estimate, least_tokens
 from leadline.core.loop.parts import header_parts, request_parts
 from leadline.core.loop.sizing import Size
+from leadline.core.loop.windows import Windows
 from leadline.core.prompt.epoch import Epoch
 from leadline.core.session.codec import canonical
-from leadline.core.session.events import AssistantSaid, RequestHeader, RequestSent
+from leadline.core.session.events import AssistantSaid, RequestEnded, RequestHeader, RequestSent
 
 if TYPE_CHECKING:
     from leadline.core.agent.agent import Agent
@@ -54,6 +55,8 @@ class Thread:
         )
         self.estimate = Estimate()
         """How large requests are, with what was learned from those that were answered."""
+        self.windows = Windows()
+        """What was learned of the windows of its models."""
         self.call_ids: set[str] = set()
         """Ids of tool calls that the conversation has used."""
         self.snapshot: str | None = None
@@ -133,6 +136,11 @@ class Thread:
                 said = session.event(logged)
                 if isinstance(said, AssistantSaid) and said.usage is not None:
                     self.estimate.learn(sent.model, sent.tokens, said.usage.prompt)
+                    self.windows.answered(sent.model, said.usage.prompt)
+            elif logged.type == RequestEnded.TYPE and sent is not None:
+                ended = session.event(logged)
+                if isinstance(ended, RequestEnded) and ended.failure is not None:
+                    self.windows.refused(sent.model, ended.failure)
 
     def _read(self, conversation: Conversation) -> None:
         for message in conversation:

@@ -80,6 +80,10 @@ class Opened:
         self._reservation = reservation
         self._permit = permit
 
+    def heard(self, limits: RateLimits) -> None:
+        """The head of the response said so: others who wait need not wait for the end of the answer to know it."""
+        self._permit.heard(limits)
+
     def settle(
         self,
         usage: Usage | None = None,
@@ -92,7 +96,7 @@ class Opened:
 
         Args:
             usage: what the provider reported; None, or nothing in it: it reported nothing.
-            limits: what the response said about rate limits.
+            limits: what the response said about rate limits, where `heard` was not told.
             failure: how it failed.
             estimate: what is charged to the account where nothing was reported; None there: nothing was used.
             floor: what was used for certain. The account is charged no less, whatever was reported: a ceiling
