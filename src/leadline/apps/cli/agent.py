@@ -11,6 +11,7 @@ import msgspec
 
 from leadline.apps.cli.exits import Exit, Quit, refusing
 from leadline.apps.cli.placing import repeated
+from leadline.apps.cli.progress import tell_waits
 from leadline.apps.cli.running import booted, run_stoppable
 from leadline.apps.cli.stopping import End, Stop
 from leadline.apps.cli.streams import document, say, visible
@@ -80,6 +81,7 @@ async def _turn(command: AgentCommand, stop: Stop) -> AgentReply:
         corpus=command.corpus,
     )
     async with booted(app):
+        tell_waits(app.ctx)
         with refusing():
             app.ctx.get(Models).resolve()
             opened = app.open_agent(label=command.task, **command.budget)

@@ -177,7 +177,6 @@ async def _followed(app: Leadline, run: ResearchRun, progress: Progress) -> Rese
     async with anyio.create_task_group() as tasks:
         shown = anyio.Event()
         tasks.start_soon(_show, run, progress, shown)
-        tasks.start_soon(progress.ticking)
         done.append(await _result(app, run))
         # The facts of a run end with its end, which a log that cannot be written never gets.
         if run.ledger.ended is None:

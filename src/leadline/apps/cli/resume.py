@@ -8,7 +8,7 @@ from pathlib import Path
 from leadline.apps.cli.agent import ending, tell_reply
 from leadline.apps.cli.exits import Exit, Quit, refusing
 from leadline.apps.cli.placing import placed, repeated
-from leadline.apps.cli.progress import open_progress
+from leadline.apps.cli.progress import open_progress, tell_waits
 from leadline.apps.cli.research import Delivery, Files, Outcome, hand_over, see_through
 from leadline.apps.cli.running import booted, run_stoppable
 from leadline.apps.cli.stopping import Stop
@@ -94,6 +94,7 @@ def _tell_in_flight(resumed: Resumed) -> None:
 
 
 async def _agent(app: Leadline, command: ResumeCommand, stop: Stop) -> AgentReply:
+    tell_waits(app.ctx)
     with refusing():
         opened = app.open_agent(resume=command.id, **command.budget)
         agent = await opened.__aenter__()
