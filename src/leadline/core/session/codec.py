@@ -237,9 +237,10 @@ def encode_event(event: Event) -> bytes:
     Raises:
         EventInvalid: a field breaks the schema or holds what JSON cannot; the event is too large.
     """
-    kind = type(event)
+    kind, room = type(event), bytearray()
     try:
-        data = _encoder.encode(event)
+        _encoder.encode_into(event, room)
+        data = bytes(room)  # of just its size: it stays in memory, and the encoder's own bytes leave gaps there
         twin = _decoder(kind).decode(data)
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise EventInvalid(f"event {kind.TYPE or kind.__name__!r} was refused: {error}") from error
