@@ -15,6 +15,7 @@ import anyio
 
 from bench.agent_loop import LOOK_UP, Durability
 from bench.loopback import QUESTION, ROUND, provider
+from leadline.apps.cli.entry import collect_seldom
 from leadline.capabilities.models import plugin as models
 from leadline.core.agent.spec import AgentSpec, TurnBudget
 from leadline.core.llm.request import ModelRef
@@ -114,6 +115,7 @@ def _row(bar: str, value: float, unit: str, floor: float) -> dict[str, object]:
 
 
 if __name__ == "__main__":
+    collect_seldom()  # as the program does
     match sys.argv[1:]:
         case [count, "written" | "synced" as durability, origin]:
             print(*anyio.run(_agents, origin, int(count), durability))

@@ -11,13 +11,17 @@ from leadline.version import __version__
 _COLLECT_AFTER = 20_000
 
 
+def collect_seldom() -> None:
+    """Let Python look for garbage seldom: starting, and agents at work, make many objects and drop few in cycles."""
+    gc.set_threshold(_COLLECT_AFTER, 20, 50)
+
+
 def main() -> None:
     """Run the command line; the process ends with the exit code of the command."""
     if sys.argv[1:] in (["--version"], ["-V"]):
         sys.stdout.write(f"leadline {__version__}\n")
         return
-    # Starting makes many objects and drops few: collecting as often as Python does by itself finds nothing.
-    gc.set_threshold(_COLLECT_AFTER, 20, 50)
+    collect_seldom()
     try:
         # Until a command says what else it does with it, SIGTERM is what SIGINT is.
         signal.signal(signal.SIGTERM, signal.default_int_handler)

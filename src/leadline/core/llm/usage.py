@@ -29,6 +29,8 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def prompt(self) -> int | None:
         """All input tokens: the size of the window that the call used."""
+        if self.cached_input is None and self.cache_write is None:
+            return self.input
         return _sum(_sum(self.input, self.cached_input), self.cache_write)
 
     @property
@@ -44,7 +46,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def reported(self) -> bool:
         """Whether the provider reported anything."""
-        return self.total is not None
+        return self != NOT_REPORTED
 
 
 NOT_REPORTED = Usage()

@@ -239,8 +239,9 @@ def encode_event(event: Event) -> bytes:
     """
     kind, room = type(event), bytearray()
     try:
+        # As bytes of just its size: it stays in memory, and what the encoder itself returns leaves gaps there.
         _encoder.encode_into(event, room)
-        data = bytes(room)  # of just its size: it stays in memory, and the encoder's own bytes leave gaps there
+        data = bytes(room)
         twin = _decoder(kind).decode(data)
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise EventInvalid(f"event {kind.TYPE or kind.__name__!r} was refused: {error}") from error

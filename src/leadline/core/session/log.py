@@ -104,12 +104,18 @@ def _nobody(signal: Notice) -> None:
     """Where there is no kernel, nobody listens."""
 
 
+def _maybe(signal: type[Notice]) -> bool:
+    return True
+
+
 @dataclass
 class Hooks:
     """Who is asked before an append and told after it. Shared by the sessions of a store."""
 
     vetoes: list[Veto] = field(default_factory=list[Veto])
     notice: Callable[[Notice], None] = _nobody
+    heard: Callable[[type[Notice]], bool] = _maybe
+    """Whether anyone at all listens to a kind of notice: what nobody hears is not made."""
     report: Callable[[BaseException, str], None] = _log
 
 
@@ -412,14 +418,18 @@ class Session:
             except Exception as error:
                 raise AppendVetoed(f"event {before.event.TYPE!r} was vetoed: {error}") from error
 
-    def _tell(self, logged: Logged) -> None:
-        """Tell everyone; nothing that a listener does can make the append fail."""
+    def _tell_observers(self, logged: Logged) -> None:
         for observer in tuple(self._observers):
             try:
                 observer(logged)
             except Exception as error:  # noqa: BLE001 - the event is logged; the report tells of the observer
                 self._hooks.report(error, f"observer of session {self.id}")
-        if self.notice is not _nobody:
+
+    def _tell(self, logged: Logged) -> None:
+        """Tell everyone; nothing that a listener does can make the append fail."""
+        if self._observers:
+            self._tell_observers(logged)
+        if self.notice is not _nobody and self._hooks.heard(SessionAppended):
             try:
                 self.notice(SessionAppended(self, logged))
             except Exception as error:  # noqa: BLE001 - as above

@@ -489,6 +489,7 @@ async def start(ctx: Context, root: Path | None) -> None:
     """Provide the store from `ctx`; its sessions are closed when the owner of `ctx` unloads."""
     store = JsonlSessions(root or ctx.get(Home).sessions, clock=ctx.get(Clock), types=ctx.get(EventTypes))
     store.hooks.notice = ctx.notice
+    store.hooks.heard = ctx.heard
     store.hooks.report = ctx.report
     ctx.defer("open sessions", store.close)
     ctx.spawn(store.beat, name="heartbeat of open sessions")

@@ -436,6 +436,7 @@ async def start(ctx: Context, path: Path | None, table: Callable[[], str] = moun
     store = SqliteSessions(place, clock=ctx.get(Clock), types=ctx.get(EventTypes), table=table)
     store.database.check_place()
     store.hooks.notice = ctx.notice
+    store.hooks.heard = ctx.heard
     store.hooks.report = ctx.report
     ctx.defer("open sessions", store.close)
     ctx.spawn(store.beat, name="heartbeat of open sessions")
