@@ -65,10 +65,14 @@ def _ascii(raw: bytes, classes: bytes) -> float:
             + _WORD_BEHIND_MARK * (count(b".a") + count(b".A"))
             + _MARK_BEHIND_SPACE * count(b" .")
         )
+        if marks > _LONG and (runs := count(b"....")):
+            total += _MARKS * max(0, runs - sum(map(raw.count, _RULES)))
     if b"n" in classes:
         total += _BLANK_LINE * count(b"nn") + _INDENT * (count(b"n ") + count(b"nt"))
     if len(classes) >= _LONG:
-        total += _LONG_SPACE * count(b" " * _LONG)
+        total += _LONG_SPACE * (count(b" " * _LONG) + count(b"t" * _LONG))
+        total += _TAB_BEHIND_SPACE * count(b" t") + _CONTROL * count(b"b")
+        total += _UNBROKEN * letters.count(b"a" * _LETTERS_UNBROKEN)
     if digits := count(b"0"):
         total -= _DIGIT_BESIDE_LETTER * (count(b"a0") + count(b"0a"))
         total += _DIGIT * digits + _NUMBER * (b" " + classes.translate(_DIGITS)).count(b" a")
@@ -89,7 +93,8 @@ def _beyond_ascii(raw: bytes, classes: bytes) -> float:
         if script in present:
             total += each * classes.count(script)
             if word:
-                total += word * (b" " + classes.translate(_WORDS_OF[script])).count(b" a")
+                words = b" " + classes.translate(_WORDS_OF[script])
+                total += word * words.count(b" a") + _UNBROKEN * words.count(b"a" * _LETTERS_UNBROKEN)
     if ord("i") in present:
         # One first byte stands for many scripts here; two of them have far fewer tokens.
         total -= _OTHER_THAI * (raw.count(b"\xe0\xb8") + raw.count(b"\xe0\xb9"))
@@ -187,7 +192,7 @@ def _class_table() -> bytes:
     table = bytearray(b"." * 256)
     for first, last, name in (
         (0x61, 0x7A, "a"), (0x41, 0x5A, "A"), (0x30, 0x39, "0"), (0x20, 0x20, " "), (0x09, 0x09, "t"),
-        (0x0A, 0x0A, "n"), (0x0D, 0x0D, "n"), (0xC2, 0xC2, "p"), (0xC3, 0xC3, "l"), (0xC4, 0xCB, "x"),
+        (0x00, 0x08, "b"), (0x0B, 0x0C, "b"), (0x0E, 0x1F, "b"), (0x7F, 0x7F, "b"), (0x0A, 0x0A, "n"), (0x0D, 0x0D, "n"), (0xC2, 0xC2, "p"), (0xC3, 0xC3, "l"), (0xC4, 0xCB, "x"),
         (0xCC, 0xCD, "m"), (0xCE, 0xCF, "g"), (0xD0, 0xD4, "c"), (0xD5, 0xD7, "h"), (0xD8, 0xDB, "r"),
         (0xDC, 0xE0, "i"), (0xE1, 0xE1, "v"), (0xE2, 0xE2, "s"), (0xE3, 0xE3, "k"), (0xE4, 0xE9, "z"),
         (0xEA, 0xED, "o"), (0xEE, 0xEF, "f"), (0xF0, 0xFF, "e"),
@@ -207,6 +212,8 @@ def _only(classes: bytes) -> bytes:
 _CLASSES = _class_table()
 _CONTINUATION = bytes(range(0x80, 0xC0))
 _LETTERS = _only(b"aAlxv")
+_RULES = tuple(bytes((mark,)) * 4 for mark in b"-=_*#.~/+<>|")
+"""Four marks of a line that is drawn, which are one token."""
 _ANY_LETTERS = _only(b"aAlxvgchr")
 _DIGITS = _only(b"0")
 
@@ -230,6 +237,13 @@ _INDENT = 0.8
 _LONG_SPACE = 0.7
 _LONG = 16
 """Blanks of which that is said."""
+_TAB_BEHIND_SPACE = 0.8
+_CONTROL = 1.0
+_MARKS = 1.6
+"""Of four marks in a row that are not a drawn line."""
+_UNBROKEN = 8.0
+"""Of so many letters without a border; no word of prose is so long, but sequences and dumps are."""
+_LETTERS_UNBROKEN = 24
 _DIGIT = 0.38
 _NUMBER = 1.11
 _DIGIT_BESIDE_LETTER = 0.2
