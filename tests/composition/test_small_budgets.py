@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from leadline.testing.provider_server.behaviours import Behaviour
 from leadline.testing.researcher import ScriptedResearcher, write_corpus
 from tests.composition.cli import Command
 from tests.composition.test_research_budget import PRICED, THREE, asked, partial, served
@@ -49,3 +50,30 @@ def test_what_pays_for_one_unit_is_not_divided_among_three_that_find_nothing(
     assert on.json["status"] == "completed", on.err
     assert len(on.json["citations"]) == 6
     assert "not begun" not in on.json["report"]
+
+
+def test_what_a_budget_is_told_to_be_is_readable(command: Command, lake: Path, priced: Path) -> None:
+    with served(ScriptedResearcher(THREE)) as server:
+        done = command(*asked(lake, server, priced), "--max-calls", "4", "--json")
+        tiny = command(*asked(lake, server, priced), "--max-cost", "1e-20")
+    assert "1 calls" not in done.json["error"]
+    assert "the budget does not pay for another unit" in done.json["error"]
+    assert (tiny.code, "--max-cost" in tiny.complaint) == (2, True)
+
+
+def test_seconds_are_not_rounded_to_what_was_not_reached(command: Command, lake: Path, priced: Path) -> None:
+    with served(lambda request: Behaviour("stall")) as server:
+        done = command(*asked(lake, server, priced), "--max-time", "1s", "--json")
+    assert "0.85 s of 1 s" in done.json["error"] or "0.9 s of 1 s" in done.json["error"]
+    assert " 0 s" not in done.json["error"]
+
+
+def test_a_run_that_its_budget_ended_after_it_was_taken_up_is_not_said_to_differ(
+    command: Command, lake: Path, priced: Path
+) -> None:
+    with served(ScriptedResearcher(THREE)) as server:
+        run = command(*asked(lake, server, priced), "--max-calls", "7", "--json").json["id"]
+        command("resume", run, "--max-calls", "12", "--patch", priced)
+    replayed = command("replay", run, "--patch", priced)
+    assert replayed.code == 2
+    assert "its budget ended it after it was taken up" in replayed.complaint

@@ -41,7 +41,9 @@ class ConfigParser(Generic[M]):
             return f"unknown key {key!r}{did_you_mean(str(path[-1]), self._fields_at(path[:-1]))}"
         if error["type"] == "missing":
             return f"{key!r} is missing; add it ({self._expected(path)})"
-        return f"{key!r} cannot be {_shown(path, error['input'])}: {error['msg']}"
+        why = error["msg"].removeprefix("Value error, ")
+        found = _shown(path, error["input"])
+        return f"{key!r} cannot be {found}: {why}" if found else f"{key!r}: {why}"
 
     def _fields_at(self, path: tuple[int | str, ...]) -> list[str]:
         model = _model_at(self.model, path)
@@ -60,10 +62,12 @@ _SECRET = ("key", "secret", "token", "password")
 
 
 def _shown(path: tuple[int | str, ...], value: object) -> str:
-    """A value for a message; what may be or hold a secret is left out."""
+    """A value for a message; what may be or hold a secret is left out. Empty where it is a whole table."""
     last = str(path[-1]).rsplit("_", 1)[-1] if path else ""
     if last in _SECRET:
         return "what was given (not shown)"
+    if isinstance(value, Mapping):
+        return ""
     return (
         repr(value) if value is None or isinstance(value, str | int | float | bool) else type(value).__name__
     )

@@ -104,6 +104,10 @@ def checked(
     )
 
 
+_SMALLEST = 1e-12
+"""Below that nothing can be paid: money is counted in picodollars."""
+
+
 def checked_budget(budget: RunBudget) -> RunBudget:
     """The budget, if each of its ceilings is one.
 
@@ -122,7 +126,7 @@ def checked_budget(budget: RunBudget) -> RunBudget:
         ("max_calls", budget.calls, "50"),
         ("max_seconds", budget.seconds, "600"),
     ):
-        if value is not None and not (math.isfinite(value) and value > 0):
+        if value is not None and not (math.isfinite(value) and value >= _SMALLEST):
             raise RequestRefused(
                 field,
                 f"{value:g} is no ceiling",

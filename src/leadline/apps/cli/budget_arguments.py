@@ -38,7 +38,7 @@ def _dollars(word: str) -> float:
         number = float(word.removeprefix("$"))
     except ValueError:
         number = 0.0
-    if not 0 < number < float("inf"):
+    if not 1e-12 <= number < float("inf"):
         raise ArgumentTypeError(f"{word!r} is no amount of money; write US dollars above 0, such as 0.50")
     return number
 

@@ -42,6 +42,7 @@ def run_price(given: Given) -> Exit:
                     )
             else:
                 prices[what] = said
+            _priced(what, prices)  # what is said in a circle is not written down: nothing could be asked then
             file.write({**config, "prices": prices} if prices else {}, "meter")
         price = _price(what)
     if given.as_json:
@@ -72,10 +73,15 @@ def _said(given: Given) -> Table:
 
 def _price(what: str) -> Price | None:
     """What holds now."""
+    return _priced(what, cast("Mapping[str, object]", configured("meter").get("prices") or {}))
+
+
+def _priced(what: str, said: Mapping[str, object]) -> Price | None:
+    """What holds with these prices of one's own."""
     from leadline.core.spend.prices import Prices
 
-    prices = cast("Mapping[str, Mapping[str, object]]", configured("meter").get("prices") or {})
-    return Prices([{"model": name, **row} for name, row in prices.items()])(what)
+    rows = cast("Mapping[str, Mapping[str, object]]", said)
+    return Prices([{"model": name, **row} for name, row in rows.items()])(what)
 
 
 def _plain(price: Price | None) -> Table:

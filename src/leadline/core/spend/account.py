@@ -95,7 +95,8 @@ class Exhausted:
         used, ceiling = _amount(self.what, self.used), _amount(self.what, self.ceiling)
         text = f"the budget of {self.account} is used up: {used} of {ceiling}"
         if self.kept > 0:
-            text += f", of which {_amount(self.what, self.kept)} are kept for writing up"
+            verb = "is" if self.kept == 1 else "are"
+            text += f", of which {_amount(self.what, self.kept)} {verb} kept for writing up"
         if self.least > 0 and self.used < self.ceiling - self.kept:
             text += f", and the next call needs at least {_amount(self.what, self.least)}"
         return text
@@ -462,6 +463,9 @@ class _Line:
                 self.join(waiter)
 
 
+_WHOLE_S: Final = 10
+
+
 def _limits(chain: tuple[Account, ...]) -> Iterator[tuple[Account, _Kept]]:
     """The accounts of `chain` that have ceilings, each with what those below leave in it."""
     kept = _NO_KEPT
@@ -494,6 +498,16 @@ def _amount(what: CeilingKind, value: float) -> str:
         case "cost":
             return shown(round(value))
         case "seconds":
-            return f"{value:.0f} s"
+            return duration(value)
         case "tokens" | "calls":
-            return f"{value:,.0f} {what}"
+            return counted(round(value), what)
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people: whole ones, and tenths below ten."""
+    return f"{seconds:.0f} s" if seconds >= _WHOLE_S else f"{round(seconds, 1):g} s"
+
+
+def counted(number: int, what: Literal["tokens", "calls"]) -> str:
+    """So many tokens or calls."""
+    return f"{number:,} {what.removesuffix('s') if number == 1 else what}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from leadline.core.llm.usage import Usage
-from leadline.core.spend.account import Account, Ceilings, Hold, Spent
+from leadline.core.spend.account import Account, Ceilings, Hold, Spent, counted, duration
 from leadline.core.spend.meter import Meter
 from leadline.core.spend.money import Money, money, shown
 from leadline.core.spend.prices import Price
@@ -79,7 +79,7 @@ class RunAccounts:
                 (
                     left.tokens / need.tokens,
                     "tokens",
-                    f"{left.tokens:,} tokens are left, and it needs about {need.tokens:,}",
+                    f"{counted(left.tokens, 'tokens')} left, and it needs about {need.tokens:,}",
                 )
             )
         if left.cost is not None and need.cost:
@@ -87,7 +87,7 @@ class RunAccounts:
                 (
                     left.cost / need.cost,
                     "cost",
-                    f"{shown(left.cost)} is left, and it needs about {shown(need.cost)}",
+                    f"{shown(left.cost)} left, and it needs about {shown(need.cost)}",
                 )
             )
         if left.calls is not None:
@@ -95,7 +95,7 @@ class RunAccounts:
                 (
                     left.calls / need.calls,
                     "calls",
-                    f"{left.calls:,} calls are left, and it needs at least {need.calls}",
+                    f"{counted(left.calls, 'calls')} left, and it needs at least {need.calls}",
                 )
             )
         _, name, told = min(rows)
@@ -119,22 +119,26 @@ class RunAccounts:
             "tokens": (f"{used.tokens:,}", None if whole.tokens is None else f"{whole.tokens:,} tokens"),
             "cost": (shown(used.cost), None if whole.cost is None else shown(whole.cost)),
             "calls": (f"{used.calls:,}", None if whole.calls is None else f"{whole.calls:,} calls"),
-            "seconds": (f"{self.run.seconds:.0f}", None if whole.seconds is None else f"{whole.seconds:g} s"),
+            "seconds": (
+                duration(self.run.seconds),
+                None if whole.seconds is None else f"{whole.seconds:g} s",
+            ),
         }
         name = "time" if kind == "seconds" else kind
         spent, ceiling = amounts[kind]
         if ceiling is None:
-            return f"The budget that the run drew on was used up ({name}): {self.reached.message}."
+            return f"The budget that the run drew on was used up ({name}): {self.reached.message}.{self._left_out()}"
         kept = (
             f", of which {self.budget.kept * 100:.0f} % are kept for the report" if self.budget.kept else ""
         )
-        told = f"The run reached its ceiling on {name}: {spent} of {ceiling} used{kept}."
+        return f"The run reached its ceiling on {name}: {spent} of {ceiling} used{kept}.{self._left_out()}"
+
+    def _left_out(self) -> str:
+        """How many units nobody began; blank where there are none."""
         shares = self.shares
-        if shares.not_begun:
-            told += (
-                f" Units that were not begun because of that: {len(shares.not_begun)} of {shares.planned}."
-            )
-        return told
+        if not shares.not_begun:
+            return ""
+        return f" Units that were not begun because of that: {len(shares.not_begun)} of {shares.planned}."
 
 
 def check_prices(meter: Meter, max_cost: float | None, models: Iterable[str]) -> None:

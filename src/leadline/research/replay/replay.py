@@ -218,6 +218,7 @@ async def replay_run(
     Nothing leaves the machine unless `what_if` names a model or a method: a request without a recorded answer fails.
 
     Raises:
+        NotReplayable: what became of it depended on something that is in no recording.
         UnknownProvider, UnknownMethod, UnknownCheck: what was named is not there.
         LeadlineError: the first role could not be started.
     """
@@ -254,7 +255,7 @@ async def replay_run(
     if started is not None:
         started(run)
     result = await _seen_through(ctx, run, player, recorded.stored if cancelled else None)
-    return Replayed(
+    replayed = Replayed(
         id=recorded.recording.id,
         run=result.id if what_if.differs else None,
         recorded=recorded.stored.result(),
@@ -262,6 +263,18 @@ async def replay_run(
         asked=tuple(player.asked),
         unasked=player.unasked,
     )
+    if what_if.plays and not replayed.same and _ended_where_it_was_taken_up(recorded.stored.ledger):
+        raise NotReplayable(
+            f"run {recorded.recording.id}: its budget ended it after it was taken up; how far it came depended on "
+            "what had been used until then, such as by calls that were cut off, which no recording has. To see what "
+            "a model makes of its sources: --model PROVIDER/NAME"
+        )
+    return replayed
+
+
+def _ended_where_it_was_taken_up(recorded: Ledger) -> bool:
+    """Whether a ceiling ended a run that was not made in one go: played in one go, other work is what it pays for."""
+    return bool(recorded.resumed) and recorded.ended is not None and BUDGET_REACHED in recorded.ended.metadata
 
 
 async def _seen_through(
