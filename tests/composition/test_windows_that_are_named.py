@@ -12,7 +12,7 @@ from leadline.core.agent.agents import Agents
 from leadline.core.agent.signals import Streamed
 from leadline.core.agent.spec import AgentSpec
 from leadline.core.llm.stream import LimitsReport
-from leadline.core.session.events import RequestEnded
+from leadline.core.session.events import RequestEnded, WindowChanged
 from leadline.core.spend.limiter import Limiter
 from leadline.testing.provider_server import Behaviour, ProviderServer, ServerLimits, ServerWindow
 from leadline.testing.provider_server.server import Received
@@ -120,3 +120,29 @@ async def test_what_a_head_says_of_limits_is_shown_to_nobody_and_known_before_th
     assert shown
     assert not [event for event in shown if isinstance(event, LimitsReport)]
     assert known[0] is not None
+
+
+async def test_a_provider_that_reports_only_what_is_new_to_its_cache_is_not_taken_for_one_that_cuts_off(
+    home: Path,
+) -> None:
+    read = 0
+
+    def answer(request: Received) -> Behaviour:
+        nonlocal read
+        new, read = max(1, len(request.raw) // 4 - read), len(request.raw) // 4
+        return Behaviour(text="ok", usage={"prompt_tokens": new, "completion_tokens": 1})
+
+    async with (
+        ProviderServer(answer) as server,
+        Leadline(profile="headless", model="local/m", base_url=server.base_url, home=home) as app,
+    ):
+        agents = app.ctx.get(Agents)
+        agent = await agents.create(AgentSpec())
+        for text in ("the quick brown fox " * 2_000, "and now?", "more", "the lazy dog " * 1_000, "so?"):
+            assert await said(agent, text) == "completed"
+        await agent.dispose()
+        again = await agents.resume(agent.session.id)
+        for text in ("and what else?", "the lazy dog " * 1_000):
+            assert await said(again, text) == "completed"
+        assert len(server.requests) == 7
+        assert again.session.last(WindowChanged) is None

@@ -117,7 +117,13 @@ def reported_ratio(session: Session, model: str) -> float:
         elif line.type == RequestSent.TYPE and usage is not None:
             sent = session.event(line)
             reported = usage.usage.prompt if usage.usage is not None else None
-            if isinstance(sent, RequestSent) and sent.model == model and sent.tokens and reported:
+            if (
+                isinstance(sent, RequestSent)
+                and sent.model == model
+                and sent.tokens
+                and reported
+                and reported >= sent.tokens // 2  # less is what was new to a cache, and not the prompt
+            ):
                 return ratio_of(sent.tokens, reported)
             usage = None
     return 1.0

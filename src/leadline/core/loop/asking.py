@@ -258,7 +258,7 @@ class Asking:
         self._cost = None if cost is None or not cost.complete else cost.known
         self._preparing.learn(ready, usage.prompt, least)
         wrong = None if least is None else cut_off(least, usage.prompt, ready.model)
-        if wrong is None:
+        if wrong is None or self._preparing.counts_in_part(ready, usage.prompt):
             return completion
         return Completion((), usage, Finish("error", wrong))
 

@@ -90,6 +90,12 @@ class Preparing:
         if least is None or (reported or 0) >= least:
             self._thread.estimate.learn(ready.model, ready.size.raw, reported)
 
+    def counts_in_part(self, ready: Ready, reported: int | None) -> bool:
+        """Whether what the provider reports is not the size of the prompt, but of what was new in it."""
+        return bool(reported) and self._thread.windows.in_part(
+            ready.model, reported, self._thread.kept(ready.conversation)
+        )
+
     def answered(self, ready: Ready, reported: int | None) -> None:
         """Remember that a prompt of that size was read, and answered."""
         self._thread.windows.answered(ready.model, reported)

@@ -14,7 +14,7 @@ from leadline.core.llm.messages import (
     UserMessage,
 )
 from leadline.core.llm.request import CallConfig, LlmRequest, Purpose
-from leadline.core.llm.tokens import Estimate, least_tokens
+from leadline.core.llm.tokens import Estimate, header_tokens, least_tokens
 from leadline.core.loop.parts import header_parts, request_parts
 from leadline.core.loop.sizing import Size
 from leadline.core.loop.windows import Windows
@@ -106,6 +106,16 @@ class Thread:
         """Tokens that no tokeniser goes below for the texts of that request."""
         return least_tokens(header.system) + sum(map(_least, conversation))
 
+    def kept(self, conversation: Conversation) -> int:
+        """Tokens that are certain of the parts of the next request that no server leaves out: its head, its end."""
+        header = self.header
+        total = 0 if header is None else header_tokens(header.system, header.tools) // 2
+        for at in range(len(conversation) - 1, -1, -1):
+            if isinstance(conversation[at], AssistantMessage):
+                break
+            total += _least(conversation[at])
+        return total
+
     def request(self, header: RequestHeader, conversation: Conversation) -> LlmRequest:
         """The request that the log now stands for."""
         return request_of(header, self.purpose, conversation, self._session)
@@ -134,7 +144,12 @@ class Thread:
                 sent = session.event(logged)  # pyright: ignore[reportAssignmentType]  # the class of that type
             elif logged.type == AssistantSaid.TYPE and sent is not None and sent.tokens is not None:
                 said = session.event(logged)
-                if isinstance(said, AssistantSaid) and said.usage is not None:
+                # Half of the estimate and less is what was new to a cache, or cut off: no size of the prompt.
+                if (
+                    isinstance(said, AssistantSaid)
+                    and said.usage is not None
+                    and (said.usage.prompt or 0) >= sent.tokens // 2
+                ):
                     self.estimate.learn(sent.model, sent.tokens, said.usage.prompt)
                     self.windows.answered(sent.model, said.usage.prompt)
             elif logged.type == RequestEnded.TYPE and sent is not None:

@@ -20,11 +20,12 @@ class Windows:
     by one odd refusal.
     """
 
-    __slots__ = ("_answered", "_named")
+    __slots__ = ("_answered", "_in_part", "_named")
 
     def __init__(self) -> None:
         self._named: dict[str, int] = {}
         self._answered: dict[str, int] = {}
+        self._in_part: set[str] = set()
 
     def of(self, model: str) -> int | None:
         """Tokens that the model takes, as it said; None: it said nothing that can be true."""
@@ -49,3 +50,18 @@ class Windows:
             return structs.replace(failure, window_tokens=None)
         self._named[model] = min(failure.window_tokens, self._named.get(model, failure.window_tokens))
         return failure
+
+    def in_part(self, model: str, reported: int, kept: int) -> bool:
+        """Whether the model's provider counts only what was new to its cache, so that a small count says nothing.
+
+        That is certain once it reported less than a server that cuts off can keep: such a one fills its window, or
+        half of it, which held more before, and keeps the newest message and what stands before the conversation.
+
+        Args:
+            model: `provider/name`.
+            reported: size of the prompt by the provider, of a request that was answered.
+            kept: tokens of the request that no server cuts off, and that no tokeniser goes below.
+        """
+        if reported < kept and reported * 2 < self._answered.get(model, 0):
+            self._in_part.add(model)
+        return model in self._in_part
