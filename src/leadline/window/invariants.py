@@ -6,24 +6,14 @@ from typing import TYPE_CHECKING
 
 from leadline.core.session.derive import derive
 from leadline.core.session.events import WindowChanged
-from leadline.core.session.invariants import Invariants, LogInvariant
+from leadline.core.session.invariants import Invariants, rule_of_one_event
 
 if TYPE_CHECKING:
-    from leadline.core.session.codec import Header
-    from leadline.core.session.events import Event
     from leadline.core.session.log import BeforeAppend
     from leadline.kernel.context import Context
 
 
-def _nothing(header: Header) -> None:
-    return None
-
-
-def _still_nothing(known: None, event: Event) -> None:
-    return None
-
-
-def _means_something(known: None, before: BeforeAppend) -> str | None:
+def _means_something(before: BeforeAppend) -> str | None:
     event = before.event
     if not isinstance(event, WindowChanged):
         return None
@@ -45,13 +35,11 @@ def _means_something(known: None, before: BeforeAppend) -> str | None:
     return None if named else "it names no message"
 
 
-CHANGES = LogInvariant(
-    name="window/changes",
-    holds="A change of a window names messages that a model sees and makes the request smaller, or undoes one.",
-    init=_nothing,
-    check=_means_something,
-    apply=_still_nothing,
-    types=frozenset((WindowChanged.TYPE,)),
+CHANGES = rule_of_one_event(
+    "window/changes",
+    "A change of a window names messages that a model sees and makes the request smaller, or undoes one.",
+    _means_something,
+    WindowChanged,
 )
 
 

@@ -107,6 +107,20 @@ class UnknownDocument(CorpusError):
         self.nearest = tuple(nearest)
 
 
+def document_by_id(documents: Mapping[str, CorpusDocument], document_id: str) -> CorpusDocument:
+    """The document of that id.
+
+    Raises:
+        UnknownDocument: there is none; it names the ids that look like it.
+    """
+    found = documents.get(document_id)
+    if found is None:
+        from difflib import get_close_matches  # noqa: PLC0415  needed only where an id is wrong
+
+        raise UnknownDocument(document_id, get_close_matches(document_id, documents, n=3, cutoff=0.5))
+    return found
+
+
 class CorpusClosed(CorpusError):
     """The corpus was closed, or the plugin that opened it was unloaded."""
 

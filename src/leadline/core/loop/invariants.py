@@ -29,7 +29,13 @@ from leadline.core.session.events import (
     StepStart,
     TurnResumed,
 )
-from leadline.core.session.invariants import Invariants, LiveInvariant, LogInvariant, Tell
+from leadline.core.session.invariants import (
+    Invariants,
+    LiveInvariant,
+    LogInvariant,
+    Tell,
+    rule_of_one_event,
+)
 from leadline.core.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
@@ -210,7 +216,7 @@ def assembled_now(ctx: Context) -> LogInvariant[None]:
     ctx.on(AgentDisposed, disposed)
     prompt, tools = ctx.get(PromptSections), ctx.get(ToolRegistry)
 
-    def check(_: None, before: BeforeAppend) -> str | None:
+    def check(before: BeforeAppend) -> str | None:
         agent, event = live.get(before.session.id), before.event
         if agent is None or agent.session is not before.session or not isinstance(event, RequestHeader):
             return None
@@ -227,23 +233,13 @@ def assembled_now(ctx: Context) -> LogInvariant[None]:
             else "its tools are not what the registry of tools gives the agent"
         )
 
-    return LogInvariant(
-        name="prompt/assembled",
-        holds="A header has the system text and the tools that the registries give the agent.",
-        init=_nothing,
-        check=check,
-        apply=_still_nothing,
-        types=frozenset((RequestHeader.TYPE,)),
+    return rule_of_one_event(
+        "prompt/assembled",
+        "A header has the system text and the tools that the registries give the agent.",
+        check,
+        RequestHeader,
         stored=False,
     )
-
-
-def _nothing(header: Header) -> None:
-    return None
-
-
-def _still_nothing(known: None, event: Event) -> None:
-    return None
 
 
 # --- requests ----------------------------------------------------------------------------------------------

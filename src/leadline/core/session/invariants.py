@@ -64,6 +64,25 @@ class LogInvariant(Generic[S]):
     """Whether it needs the log alone, so that a stored log can be held to it."""
 
 
+def rule_of_one_event(
+    name: str,
+    holds: str,
+    check: Callable[[BeforeAppend], str | None],
+    *types: type[Event],
+    stored: bool = True,
+) -> LogInvariant[None]:
+    """An invariant that has nothing to remember: each event of these types is checked by itself. See `LogInvariant`."""
+    return LogInvariant(
+        name=name,
+        holds=holds,
+        init=lambda header: None,
+        check=lambda known, before: check(before),
+        apply=lambda known, event: None,
+        types=frozenset(one.TYPE for one in types),
+        stored=stored,
+    )
+
+
 Tell: TypeAlias = "Callable[[str, str], InvariantBroken | None]"
 """`tell(where, reason)`: the invariant is broken. Gives the error to raise, where things are to be stopped."""
 

@@ -10,7 +10,7 @@ from leadline.core.session.blobs import Blobs
 from leadline.core.session.codec import Header
 from leadline.core.session.errors import BlobError
 from leadline.core.session.events import Event
-from leadline.core.session.invariants import Invariants, LogInvariant
+from leadline.core.session.invariants import Invariants, LogInvariant, rule_of_one_event
 from leadline.core.session.log import BeforeAppend
 from leadline.kernel.context import Context
 from leadline.research.events import (
@@ -207,7 +207,7 @@ EVIDENCE = LogInvariant(
 def quoted_text(blobs: Blobs) -> LogInvariant[None]:
     """That a quote stands in the stored snapshot at its span, letter by letter."""
 
-    def check(_: None, before: BeforeAppend) -> str | None:
+    def check(before: BeforeAppend) -> str | None:
         if not isinstance(before.event, QuoteRecorded):
             return None
         quote = before.event.quote
@@ -219,23 +219,13 @@ def quoted_text(blobs: Blobs) -> LogInvariant[None]:
             return f"quote {quote.id} is not what its snapshot has from {quote.start} to {quote.end}"
         return None
 
-    return LogInvariant(
-        name="research/quoted-text",
-        holds="A quote is what its snapshot, which is stored, has at its span.",
-        init=_nothing,
-        check=check,
-        apply=_still_nothing,
-        types=frozenset((QuoteRecorded.TYPE,)),
+    return rule_of_one_event(
+        "research/quoted-text",
+        "A quote is what its snapshot, which is stored, has at its span.",
+        check,
+        QuoteRecorded,
         stored=False,
     )
-
-
-def _nothing(header: Header) -> None:
-    return None
-
-
-def _still_nothing(known: None, event: Event) -> None:
-    return None
 
 
 def guard_runs(ctx: Context) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from leadline.capabilities.corpus.seam import Corpus, CorpusDocument, Excerpt, Hit, UnknownDocument
+from leadline.capabilities.corpus.seam import Corpus, CorpusDocument, Excerpt, Hit, document_by_id
 from leadline.capabilities.corpus.tools.search import DEFAULT_LIMIT
 from leadline.capabilities.documents.seam import Outcome
 from leadline.core.llm.jsonvalue import JsonValue
@@ -176,12 +175,7 @@ class RecordedCorpus(Corpus):
         return self._sources.total
 
     def document(self, document_id: str) -> CorpusDocument:
-        found = self._by_id.get(document_id)
-        if found is None:
-            raise UnknownDocument(
-                document_id, difflib.get_close_matches(document_id, self._by_id, n=3, cutoff=0.5)
-            )
-        return found
+        return document_by_id(self._by_id, document_id)
 
     def search(self, query: str, limit: int = DEFAULT_LIMIT) -> list[Hit]:
         recorded = self._sources.searches.get((query, limit))

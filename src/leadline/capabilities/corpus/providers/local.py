@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import sqlite3
 from collections import Counter
@@ -27,7 +26,7 @@ from leadline.capabilities.corpus.seam import (
     CorpusDocument,
     Hit,
     Progress,
-    UnknownDocument,
+    document_by_id,
 )
 from leadline.capabilities.documents.seam import Outcome, Snapshots, snapshot_of, without_text
 from leadline.core.clock import Clock
@@ -236,12 +235,7 @@ class FolderCorpus(Corpus):
         return self._documents
 
     def document(self, document_id: str) -> CorpusDocument:
-        found = self._by_id.get(document_id)
-        if found is None:
-            raise UnknownDocument(
-                document_id, difflib.get_close_matches(document_id, self._by_id, n=3, cutoff=0.5)
-            )
-        return found
+        return document_by_id(self._by_id, document_id)
 
     def search(self, query: str, limit: int = 8) -> list[Hit]:
         self._check_open()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from leadline.capabilities.corpus.providers.index import Index, prepared
 from leadline.capabilities.corpus.providers.query import parse
 from leadline.capabilities.corpus.providers.search import search
 from leadline.capabilities.corpus.providers.walk import Entry
-from leadline.capabilities.corpus.seam import Corpus, CorpusClosed, CorpusDocument, Hit, UnknownDocument
+from leadline.capabilities.corpus.seam import Corpus, CorpusClosed, CorpusDocument, Hit, document_by_id
 from leadline.capabilities.documents.seam import Outcome, Snapshots
 from leadline.core.session.errors import BlobError
 
@@ -44,12 +43,7 @@ class RestoredCorpus(Corpus):
         return self._documents
 
     def document(self, document_id: str) -> CorpusDocument:
-        found = self._by_id.get(document_id)
-        if found is None:
-            raise UnknownDocument(
-                document_id, difflib.get_close_matches(document_id, self._by_id, n=3, cutoff=0.5)
-            )
-        return found
+        return document_by_id(self._by_id, document_id)
 
     def search(self, query: str, limit: int = 8) -> list[Hit]:
         parsed = parse(query)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from leadline.capabilities.models.providers.anthropic_decode import MessagesDecoder
 from leadline.capabilities.models.providers.calling import WireFormat
-from leadline.capabilities.models.providers.lookup import as_object
 from leadline.capabilities.models.providers.native import (
     NO_OUTPUT,
     ceiling,
@@ -22,6 +21,7 @@ from leadline.capabilities.models.providers.native import (
     state_of,
 )
 from leadline.capabilities.models.providers.profiles import Profile
+from leadline.capabilities.models.providers.provider_json import as_object
 from leadline.core.llm.adapter import ModelInfo
 from leadline.core.llm.messages import (
     AssistantMessage,

@@ -21,8 +21,8 @@ from leadline.capabilities.models.providers.calling import ProviderCall, WireFor
 from leadline.capabilities.models.providers.decode import ChatDecoder
 from leadline.capabilities.models.providers.encode import encoder_for
 from leadline.capabilities.models.providers.failures import classify, retry_after_s, shortened
-from leadline.capabilities.models.providers.lookup import as_count, as_text
 from leadline.capabilities.models.providers.profiles import Profile
+from leadline.capabilities.models.providers.provider_json import as_count, as_text
 from leadline.capabilities.models.providers.text_tools import AlternatingChat
 from leadline.core.llm.adapter import ModelInfo
 from leadline.core.llm.failure import LlmFailure, Stop, Wait

@@ -212,7 +212,12 @@ class Catalogue(ModelCatalogue):
         return sorted(found, key=lambda one: one.provider)
 
     async def _asked(self, name: str, base_url: str, timeout_s: float) -> Found:
-        from leadline.capabilities.models.providers.lookup import JsonReader, as_list, as_object, as_text  # noqa: PLC0415
+        from leadline.capabilities.models.providers.provider_json import (  # noqa: PLC0415
+            JsonReader,
+            as_list,
+            as_object,
+            as_text,
+        )
         from leadline.core.llm.failure import Wait  # noqa: PLC0415
 
         with anyio.move_on_after(timeout_s):

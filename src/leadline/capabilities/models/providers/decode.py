@@ -9,7 +9,8 @@ import msgspec
 
 from leadline.capabilities.models.providers.ending import ReplyDecoder, error_in
 from leadline.capabilities.models.providers.failures import event_failure
-from leadline.capabilities.models.providers.lookup import (
+from leadline.capabilities.models.providers.profiles import Profile, UsagePlaces
+from leadline.capabilities.models.providers.provider_json import (
     as_count,
     as_list,
     as_object,
@@ -17,7 +18,6 @@ from leadline.capabilities.models.providers.lookup import (
     at,
     first_count,
 )
-from leadline.capabilities.models.providers.profiles import Profile, UsagePlaces
 from leadline.core.llm.stream import ReasoningDelta, StreamEvent, TextDelta, ToolCallDelta
 from leadline.core.llm.usage import Usage
 from leadline.core.llm.wire import encode_text

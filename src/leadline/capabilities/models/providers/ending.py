@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from leadline.capabilities.models.providers.failures import event_failure
-from leadline.capabilities.models.providers.lookup import JsonReader, as_list, as_object, as_text
 from leadline.capabilities.models.providers.profiles import Profile
+from leadline.capabilities.models.providers.provider_json import JsonReader, as_list, as_object, as_text
 from leadline.core.llm.failure import LlmFailure, Stop, Wait
 from leadline.core.llm.stream import Finish, StreamEvent, UsageReport
 from leadline.core.llm.usage import Usage

@@ -9,8 +9,14 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from leadline.capabilities.models.providers.lookup import JsonReader, as_count, as_list, as_object, as_text
 from leadline.capabilities.models.providers.profiles import Profile
+from leadline.capabilities.models.providers.provider_json import (
+    JsonReader,
+    as_count,
+    as_list,
+    as_object,
+    as_text,
+)
 from leadline.core.llm.failure import LlmFailure, Stop, Wait
 
 _LONGEST_MESSAGE = 500

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from leadline.capabilities.models.providers.lookup import as_count, as_object, at
 from leadline.capabilities.models.providers.profiles import Profile
+from leadline.capabilities.models.providers.provider_json import as_count, as_object, at
 from leadline.core.llm.adapter import ModelInfo
 from leadline.core.llm.messages import Reasoning, Text, UserMessage
 from leadline.core.llm.request import CallConfig, LlmRequest, OutputSchema, ToolSchema

@@ -9,8 +9,8 @@ import msgspec
 from leadline.capabilities.models.providers.decode import read_usage
 from leadline.capabilities.models.providers.ending import ReplyDecoder, error_in, malformed
 from leadline.capabilities.models.providers.failures import event_failure
-from leadline.capabilities.models.providers.lookup import as_count, as_list, as_object, as_text
 from leadline.capabilities.models.providers.profiles import Profile
+from leadline.capabilities.models.providers.provider_json import as_count, as_list, as_object, as_text
 from leadline.core.llm.stream import ReasoningDelta, StreamEvent, TextDelta, ToolCallDelta
 from leadline.core.llm.wire import encode_text
 

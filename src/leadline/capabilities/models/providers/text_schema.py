@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from leadline.capabilities.models.providers.lookup import as_list, as_object, as_text
+from leadline.capabilities.models.providers.provider_json import as_list, as_object, as_text
 from leadline.core.llm.wire import encode_text
 
 
