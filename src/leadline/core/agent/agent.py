@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from anyio import Event
-
 from leadline.core.agent.driver import Abort
 from leadline.core.agent.errors import AgentDisposed
 from leadline.core.agent.inbox import Inbox, Queue
 from leadline.core.agent.signals import AgentStatusChanged, InboxChange, InboxChanged
 from leadline.core.llm.messages import HUMAN, MessageSource, Text, UserMessage
 from leadline.core.session.events import AbortCause, InboxTarget
+from leadline.kernel.effects import Ending
 
 if TYPE_CHECKING:
     from leadline.core.agent.driver import Driver
@@ -65,7 +64,7 @@ class Agent:
         self._driver = driver
         self._ids = ids
         self._status: Status = "idle"
-        self._idle = Event()
+        self._idle = Ending()
         self._abort: Abort | None = None
         self._woken = False
         self._proceed = False
@@ -136,7 +135,7 @@ class Agent:
             raise AgentDisposed(self.id)
         self._woken = True
         if self._status == "idle" and self._has_work:
-            self._status, self._idle, self._abort = "running", Event(), Abort()
+            self._status, self._idle, self._abort = "running", Ending(), Abort()
             self._home.spawn(self._drive, name="turns")
             self.ctx.notice(AgentStatusChanged(self, "running"))
 

@@ -139,6 +139,9 @@ class ProviderAdapter:
         self._route = route
         self._format = wire_format
         self._models = dict(models or {})
+        self._urls: dict[str, str] = {}
+        self._tools: tuple[tuple[ToolSchema, ...], frozenset[str]] = ((), frozenset())
+        """The tools of the latest request, and their names."""
         self._latest: list[tuple[_Head, TextTools | None, WireEncoder]] = []
         """Encoders that were made, the latest used first."""
         self._routes: dict[str, Route] = {}
@@ -171,10 +174,13 @@ class ProviderAdapter:
         wanted = shaped(request, route.profile)
         text = None if route.profile.tools else text_tools(wanted)
         wire = conversation.wire(self._encoder(request, text))
-        tools = frozenset(tool.name for tool in wanted.tools)
-        return ProviderCall(
-            route, self._format, route.url(model), wire, conversation.pairing_problem, tools, text
-        )
+        url = self._urls.get(model)
+        if url is None:
+            url = self._urls[model] = route.url(model)
+        if self._tools[0] is not wanted.tools:
+            self._tools = (wanted.tools, frozenset(tool.name for tool in wanted.tools))
+        names = self._tools[1]
+        return ProviderCall(route, self._format, url, wire, conversation.pairing_problem, names, text)
 
     def _of_model(self, model: str) -> Route:
         """The route of a model; one that has nothing of its own has that of the provider."""
