@@ -143,6 +143,14 @@ def test_a_failed_run_with_json_still_prints_one_object(command: Command, corpus
     assert ended.json["error"]
 
 
+def test_a_model_that_hands_nothing_in_is_told_with_what_to_try(command: Command, corpus: Path) -> None:
+    with provider(lambda request: Behaviour(text="Hello.")) as model:
+        ended = command("research", QUESTION, "--corpus", corpus, *model)
+    assert ended.code == 1
+    name, address = model[1], model[3]
+    assert f"leadline models test {name} --base-url {address}" in ended.err
+
+
 REFUSED = {
     "blank question": (["  "], "question"),
     "no question": ([], "question"),

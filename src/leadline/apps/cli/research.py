@@ -23,6 +23,7 @@ from leadline.apps.sdk.options import BudgetOptions
 from leadline.core.home import Home
 from leadline.core.llm.adapter import Models
 from leadline.kernel.errors import LeadlineError
+from leadline.orchestration.subagent.seam import NO_USABLE_OUTPUT
 from leadline.research.engine.run import ResearchRun
 from leadline.research.events import BUDGET_REACHED
 from leadline.research.report.result import ResearchResult
@@ -225,6 +226,11 @@ async def _deliver(app: Leadline, files: Files, result: ResearchResult) -> bool:
 def _tell(result: ResearchResult, delivery: Delivery) -> None:
     if result.status != "completed":
         say(f"leadline: {result.status}: {result.error or 'see the notes in the report'}")
+    if result.status == "failed" and NO_USABLE_OUTPUT in (result.error or ""):
+        where = delivery.again or f" {result.metadata.get('model')}"
+        say(
+            f"Whether the model answers and calls tools: leadline models test{where.replace(' --model', '', 1)}"
+        )
     reached = result.metadata.get(BUDGET_REACHED)
     if reached:
         option = "--max-time" if reached == "seconds" else f"--max-{reached}"

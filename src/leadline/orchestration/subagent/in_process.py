@@ -25,6 +25,7 @@ from leadline.orchestration.subagent.outcome import (
 )
 from leadline.orchestration.subagent.schema import OutputSchema, listed
 from leadline.orchestration.subagent.seam import (
+    NO_USABLE_OUTPUT,
     Capability,
     Mode,
     StopReason,
@@ -268,7 +269,7 @@ class InProcessRun:
         reason = stop_reason_of(end)
         if reason != "completed":
             return self._made(reason, diagnosis_of(end))
-        return self._made("error", "no usable output: " + "; ".join(problems))
+        return self._made("error", f"{NO_USABLE_OUTPUT}: " + "; ".join(problems))
 
     def _made(self, reason: StopReason, diagnostic: str | None) -> SubagentResult:
         captured = self._capture.captured if self._capture is not None and reason == "completed" else None

@@ -27,6 +27,8 @@ Mode: TypeAlias = Literal["spawn", "fork"]
 Capability: TypeAlias = Literal["fork", "output_schema", "depth_limit", "tools", "own_tools", "persona"]
 Check: TypeAlias = "Callable[[JsonValue], Sequence[str]]"
 
+NO_USABLE_OUTPUT = "no usable output"
+"""How the diagnostic of work begins whose model handed nothing in that fits the schema."""
 MAX_DIAGNOSTIC_BYTES = 4096
 DELEGATE = Purpose("subagent/turn")
 
