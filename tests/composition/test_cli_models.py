@@ -106,8 +106,12 @@ def test_what_cannot_be_used_is_refused_and_nothing_is_written(command: Command,
         ["work/m", "--base-url", "http://user:pass@host/v1"],
         ["work/m", "--context-window", "0"],
         ["work/m", "--role", "boss"],
+        ["work/m", "--base-url", "http://host/v1", "--key-env", "WORK KEY"],
+        ["work/m", "--base-url", "http://host/v1", "--key-env", SECRET],
     ):
-        assert command("models", "add", *words).code == 2, words
+        ended = command("models", "add", *words)
+        assert ended.code == 2, words
+        assert not shows(ended), "the key that was taken for a name is shown"
     assert command("models", "default", "nobody/m").code == 2
     assert not (home / "models.yml").exists()
 
@@ -154,6 +158,11 @@ def test_what_the_user_wrote_goes_over_what_was_added_and_that_is_said(command: 
         ("    providers:\n      work:\n        profile: nope\n", 5, "no model profile 'nope'"),
         ("    roles:\n      strong: gpt\n", 4, "provider/name"),
         ("    default: gpt\n", 3, "provider/name"),
+        (
+            f"    providers:\n      work:\n        base_url: http://host/v1\n        api_key_env: {SECRET}\n",
+            5,
+            "environment variable",
+        ),
     ],
 )
 def test_wrong_data_stops_the_start_with_file_line_and_key(
@@ -165,6 +174,7 @@ def test_wrong_data_stops_the_start_with_file_line_and_key(
     assert ended.code == 2
     assert f"leadline.yml:{line}" in ended.complaint
     assert words in ended.complaint
+    assert not shows(ended)
 
 
 def test_a_key_is_stored_for_its_owner_alone_and_shown_by_nothing(home: Path) -> None:

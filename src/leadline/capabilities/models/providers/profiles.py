@@ -31,6 +31,19 @@ def _compiles(pattern: str) -> str:
     return pattern
 
 
+def _is_a_variable(name: str) -> str:
+    if not _VARIABLE.fullmatch(name):
+        # The value is not said: whoever mixes the two up has written the key itself there.
+        raise ValueError(
+            "that is no name of an environment variable, such as WORK_KEY; a key itself is stored with: "
+            "leadline login PROVIDER"
+        )
+    return name
+
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+Variable: TypeAlias = Annotated[str, AfterValidator(_is_a_variable)]
 Pattern: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_compiles)]
 
 
@@ -103,7 +116,7 @@ class Profile(Section):
     """What follows ``base_url``. ``{model}`` stands for the model, ``{method}`` for Gemini's method."""
     query: Mapping[str, str] = {}
     """What the address of every request has behind its question mark."""
-    key_env: tuple[str, ...] = ()
+    key_env: tuple[Variable, ...] = ()
     """Environment variables that may hold the key; the first that is set counts."""
     key_required: bool = True
     key_page: str = ""
