@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 from typing import Annotated, Literal, Self, TypeAlias, cast
 
@@ -235,7 +236,12 @@ class Profile(Section):
 
 
 def shipped_profiles() -> dict[str, Mapping[str, object]]:
-    """The raw profiles of the package by name."""
+    """The raw profiles of the package by name, in a dictionary of the caller's own."""
+    return dict(_shipped())
+
+
+@cache
+def _shipped() -> Mapping[str, Mapping[str, object]]:
     data = resources.files(__package__ or __name__).joinpath(FILE).read_text(encoding="utf-8")
     return cast("dict[str, Mapping[str, object]]", tomllib.loads(data))
 
