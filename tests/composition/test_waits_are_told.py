@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.apps.cli.progress import told_wait
+from leadline.apps.cli.waits import told_wait
 from leadline.core.spend.lines import Waiting, WaitingFor
 from leadline.testing.provider_server.behaviours import Behaviour
 from leadline.testing.provider_server.server import Received

@@ -11,10 +11,10 @@ import msgspec
 
 from leadline.apps.cli.exits import Exit, Quit, refusing
 from leadline.apps.cli.placing import repeated
-from leadline.apps.cli.progress import tell_waits
 from leadline.apps.cli.running import booted, run_stoppable
 from leadline.apps.cli.stopping import End, Stop
 from leadline.apps.cli.streams import document, say, visible
+from leadline.apps.cli.waits import tell_waits
 from leadline.apps.sdk.app import AgentReply, Leadline, take_turn
 from leadline.apps.sdk.options import BudgetOptions
 from leadline.core.agent.agent import Agent

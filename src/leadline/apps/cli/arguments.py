@@ -58,7 +58,7 @@ def _resume(parser: ArgumentParser) -> None:
     _corpus(
         parser, "where the corpus of a run is now, or what an agent's deep_research may search; repeatable"
     )
-    budget(parser, "the run in all, what it used before included, or of the agent's turn")
+    budget(parser, "the run from its start on, or the turn of the agent")
     kept(parser)
     _files(parser)
     _as_json(parser)
@@ -178,7 +178,7 @@ def _as_json(parser: ArgumentParser) -> None:
 
 
 def _composition(
-    parser: ArgumentParser, model: str = "default: the embedded extractive one, without key and network"
+    parser: ArgumentParser, model: str = "default: the default model (leadline models default)"
 ) -> None:
     add = parser.add_argument
     add("--model", metavar="PROVIDER/NAME", help=model)

@@ -152,7 +152,7 @@ MODEL_COMMANDS = (
     ),
     Command("models remove", "Remove a model or a provider that was added.", _remove),
     Command("models default", "Say which model is used, for everything or for a role.", _default),
-    Command("models price", "Say or tell what a model costs.", _price),
+    Command("models price", "Tell what a model costs, or write down what you say it costs.", _price),
     Command("models limits", "Tell or set how many calls a model may be asked for at a time.", _limits),
     Command("login", "Store the key of a provider, from a prompt or from stdin.", _login),
 )

@@ -8,11 +8,12 @@ from pathlib import Path
 from leadline.apps.cli.agent import ending, tell_reply
 from leadline.apps.cli.exits import Exit, Quit, refusing
 from leadline.apps.cli.placing import placed, repeated
-from leadline.apps.cli.progress import open_progress, tell_waits
+from leadline.apps.cli.progress import open_progress
 from leadline.apps.cli.research import Delivery, Files, Outcome, hand_over, see_through
 from leadline.apps.cli.running import booted, run_stoppable
 from leadline.apps.cli.stopping import Stop
 from leadline.apps.cli.streams import say
+from leadline.apps.cli.waits import tell_waits
 from leadline.apps.sdk.app import AgentReply, Leadline, go_on, take_turn
 from leadline.apps.sdk.options import BudgetOptions
 from leadline.research.events import Resumed

@@ -107,7 +107,7 @@ class Leadline:
         Args:
             profile: a shipped profile (`base`, `headless`, `research`) or a YAML file of rows.
             patches: YAML patches over it, in order.
-            model: `provider/name`; without it the embedded model, which needs no key and no network.
+            model: `provider/name`; without it the default model, which is the embedded one where none was set.
             base_url: an OpenAI-compatible server for the provider of `model`.
             home: data directory; without it `LEADLINE_HOME`, else `~/.leadline`.
             corpus: what the tool `deep_research` of agents may search.
