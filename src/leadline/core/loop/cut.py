@@ -26,6 +26,7 @@ from leadline.core.session.events import (
     ToolAnswered,
     ToolCalled,
     TurnEnd,
+    TurnLimits,
     TurnResumed,
     TurnStart,
     UserEntered,
@@ -172,6 +173,8 @@ class CutTurn:
     """Wall time that was spent on it."""
     spent: Spent = NOTHING_SPENT
     """What its calls used, and what its tools paid for; by estimate where that is not in the log."""
+    limits: TurnLimits | None = None
+    """Ceilings that were set on it when it was opened."""
     refused: str | None = None
     """What a plugin said that did not let the turn's latest input enter."""
     spoken: list[Spoken] = field(default_factory=list[Spoken])
@@ -236,7 +239,7 @@ class _Fold:
         prompt = waiting.next_turn[0].id if waiting.next_turn else None
         # A turn with nothing to say was asked for as such, also where an older version did not write it down.
         proceeds = start.proceeds or not (waiting.next_turn or waiting.next_step)
-        self.cut = CutTurn(session.place.turn, proceeds, prompt)
+        self.cut = CutTurn(session.place.turn, proceeds, prompt, limits=start.limits)
         self._max_tokens = _ceiling_before(session, opened.seq)
         self._since = self._now = opened.t
         self._over = False

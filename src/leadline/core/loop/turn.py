@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from leadline.core.agent.signals import Enter, PreStep, Reject, StepDecision, TurnEnded, TurnStopping
+from leadline.core.agent.spec import TurnBudget
 from leadline.core.llm.failure import Wait
 from leadline.core.llm.messages import MessageSource, Text, UserMessage
 from leadline.core.loop.asking import Asking, End
@@ -14,10 +15,18 @@ from leadline.core.loop.judgement import Accept, Answer, Correct, EndLength, Fai
 from leadline.core.loop.record import Record
 from leadline.core.loop.thread import SNAPSHOT
 from leadline.core.session.errors import SessionError, refused_by_disk
-from leadline.core.session.events import AbortCause, Event, InboxSpliced, TurnEnd, TurnStart, UserEntered
+from leadline.core.session.events import (
+    AbortCause,
+    Event,
+    InboxSpliced,
+    TurnEnd,
+    TurnLimits,
+    TurnStart,
+    UserEntered,
+)
 from leadline.core.session.repair import repairs
 from leadline.core.spend.account import Ceilings, Hold
-from leadline.core.spend.money import Money, money
+from leadline.core.spend.money import Money, dollars, money
 from leadline.core.tools.admission import described
 from leadline.core.tools.invocation import Caller
 from leadline.core.tools.scheduler import run_calls
@@ -51,8 +60,8 @@ class Turn:
         self._agent = agent
         self._thread = thread
         self._abort = abort
-        self._budget = loop.config.budget(agent.spec.budget)
         self._cut = cut
+        self._budget = loop.config.budget(self._given())
         self._record = (
             Record(agent.session, agent.session.place.turn + 1)
             if cut is None
@@ -65,6 +74,29 @@ class Turn:
         self._faults = Faults()
         self._too_long: str | None = None
         """What was said when an answer reached the output ceiling; the turn cannot end well after that."""
+
+    def _given(self) -> TurnBudget:
+        """What this turn was given; one that was cut off and is given nothing now has what it was given then."""
+        given = self._agent.spec.budget
+        before = self._cut.limits if self._cut is not None else None
+        if before is None or self._limits() is not None:
+            return given
+        cost = None if before.cost is None else dollars(before.cost)
+        return TurnBudget(given.max_steps, before.seconds, before.tokens, cost, before.calls)
+
+    def _limits(self) -> TurnLimits | None:
+        """The ceilings that somebody set on this turn; those of a child are kept by whom it works for."""
+        if self._agent.depth:
+            return None
+        own, account = self._agent.spec.budget, self._agent.account.ceilings
+        cost = None if own.max_cost is None else money(own.max_cost)
+        limits = TurnLimits(
+            own.max_tokens if account.tokens is None else account.tokens,
+            cost if account.cost is None else account.cost,
+            own.max_calls if account.calls is None else account.calls,
+            own.max_seconds if account.seconds is None else account.seconds,
+        )
+        return None if limits == TurnLimits() else limits
 
     def _opened_account(self) -> Account:
         """What the turn may spend, what it spent before it was cut off taken away."""
@@ -113,7 +145,7 @@ class Turn:
             return [cut.resumed]
         # A turn that was left open, say by a process that died, is closed before the next one opens.
         left_open = repairs(session) if session.place.turn_open else []
-        return [*left_open, TurnStart(turn=self._record.turn, proceeds=proceed)]
+        return [*left_open, TurnStart(turn=self._record.turn, proceeds=proceed, limits=self._limits())]
 
     # the steps
 

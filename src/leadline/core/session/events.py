@@ -64,6 +64,16 @@ class AbortCause(msgspec.Struct, frozen=True, omit_defaults=True):
     """The plugin and its reason, or the budget that was used up."""
 
 
+class TurnLimits(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Ceilings that somebody set on a turn; None is no ceiling."""
+
+    tokens: int | None = None
+    cost: int | None = None
+    """Picodollars."""
+    calls: int | None = None
+    seconds: float | None = None
+
+
 class TurnStart(Event, frozen=True, kw_only=True):
     """Opens a turn, before any input is claimed."""
 
@@ -74,6 +84,8 @@ class TurnStart(Event, frozen=True, kw_only=True):
     """From 1, rising by one over the whole life of the session."""
     proceeds: bool = False
     """Whether the model is asked even though nothing waits to be said to it."""
+    limits: TurnLimits | None = None
+    """What an agent without a parent was given for it; they hold too when a later process goes on with it."""
 
 
 class TurnResumed(Event, frozen=True, kw_only=True):
