@@ -338,3 +338,40 @@ async def test_ids_that_repeat_over_turns_or_are_missing_are_told_apart(
     answers = [one.as_(ToolAnswered).message for one in ran.session.logged if one.type == ToolAnswered.TYPE]
     assert [answer.content for answer in answers] == ["f 1", "f 2", "f 3"]
     assert len({answer.call_id for answer in answers}) == 3
+
+
+async def test_a_call_that_is_told_again_whole_at_the_end_of_its_stream_runs_once(home: Path) -> None:
+    reply = raw(
+        fragment('{"x":', "f", index=0, id="a"),
+        fragment("1}", index=0),
+        fragment('{"x":1}', "f", index=0, id="a"),
+        chunk(finish="tool_calls"),
+    )
+    assert (await turn(home, reply, "done")).calls == [("f", 1)]
+
+
+async def test_of_several_answers_the_first_is_taken_and_none_are_mixed(home: Path) -> None:
+    other = {"choices": [{"index": 1, "delta": {"content": "other"}, "finish_reason": None}]}
+    both = {"choices": [{"index": 1, "delta": {"content": "!"}}, {"index": 0, "delta": {"content": "lo"}}]}
+    reply = raw(chunk({"content": "hel"}), other, both, chunk(finish="stop"))
+    assert (await turn(home, reply)).reply.text == "hello"
+
+
+@pytest.mark.case("M39")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n"
+        '{"x":1}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{"x":1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>"
+        '{"x":1}<|tool_call_end|><|tool_calls_section_end|>',
+        '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"x":1}<|call|>',
+        'I look.<|start|>assistant<|channel|>commentary to=functions.f <|message|>{"x":1}',
+    ],
+    ids=["deepseek 3", "deepseek 3.1", "kimi", "harmony", "harmony without its end"],
+)
+async def test_a_call_in_the_markup_of_one_maker_is_no_answer_at_any_server(home: Path, text: str) -> None:
+    ran = await turn(home, Behaviour(text=text, chunk_chars=5), "done")
+    assert (ran.reply.text, ran.calls) == ("done", [])
+    assert "tool call written as text" in ran.sent[-1]

@@ -166,6 +166,8 @@ class Assembler:
         return (Text(text),)
 
     def _fragment(self, fragment: ToolCallDelta) -> None:
+        if fragment.id and fragment.arguments and any(_says_again(call, fragment) for call in self._calls):
+            return
         call = self._owner(fragment)
         if call is None:
             if not (fragment.id or fragment.name or fragment.arguments):
@@ -226,6 +228,18 @@ class Assembler:
             used.add(chosen)
             ids[call] = chosen
         return ids
+
+
+def _says_again(call: _Call, fragment: ToolCallDelta) -> bool:
+    """Whether `fragment` is a call that was told in parts, once more and whole, as some servers end a stream."""
+    return (
+        fragment.id == call.id
+        and fragment.index is not None
+        and fragment.index == call.index
+        and fragment.name == call.name
+        and fragment.arguments == call.arguments
+        and _is_json(call.arguments)
+    )
 
 
 def _begins_another(call: _Call, fragment: ToolCallDelta) -> bool:

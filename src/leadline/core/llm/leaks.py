@@ -194,7 +194,7 @@ def _find_leak(text: str, rules: LeakRules) -> _Leak | None:
 def _names_a_tool(text: str, closing: str, rules: LeakRules) -> bool:
     """Whether ``text`` is a call that is not JSON, up to its end."""
     body, _, rest = text.partition(closing) if closing else (text, "", "")
-    names = any(re.search(rf"[\"'=]\s*{re.escape(tool)}\b", body) for tool in rules.tools)
+    names = any(re.search(rf"[\"'=>｜.]\s*{re.escape(tool)}\b", body) for tool in rules.tools)
     return names and _only_scraps(rest)
 
 

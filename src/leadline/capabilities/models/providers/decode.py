@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -29,6 +29,7 @@ class ChatDecoder(ReplyDecoder):
     def __init__(self, profile: Profile) -> None:
         super().__init__(profile)
         self._details = _Details()
+        self._choice: int | None = None
         self._usage_roots = _roots(profile.usage.paths)
 
     def reply(self, members: Mapping[str, object], body: bytes) -> list[StreamEvent]:
@@ -39,8 +40,7 @@ class ChatDecoder(ReplyDecoder):
 
     def chunk(self, members: Mapping[str, object], data: str) -> list[StreamEvent]:
         """One chunk."""
-        choices = as_list(members.get("choices"))
-        choice = as_object(choices[0] if choices else None)
+        choice = self._chosen(as_list(members.get("choices")))
         error = members.get("error") or choice.get("error")
         if members.get("object") == "error":
             error = error or members
@@ -57,6 +57,16 @@ class ChatDecoder(ReplyDecoder):
         if whole and (state := self._details.state()) is not None:
             events.append(ReasoningDelta("", state))
         return events
+
+    def _chosen(self, choices: Sequence[object]) -> Mapping[str, object]:
+        """Of several answers, for which nobody asked, the one that came first."""
+        for choice in map(as_object, choices):
+            place = choice.get("index")
+            if self._choice is None and isinstance(place, int):
+                self._choice = place
+            if place in (None, self._choice):
+                return choice
+        return as_object(choices[0]) if choices and self._choice is None else {}
 
     def _delta(self, delta: Mapping[str, object]) -> list[StreamEvent]:
         events: list[StreamEvent] = []
