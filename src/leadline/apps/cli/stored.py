@@ -53,13 +53,15 @@ def run_export(run_id: str, path: Path) -> Exit:
 
 async def _transcript(app: Leadline, session_id: str, as_json: bool) -> bytes:
     from leadline.apps.cli.transcript import transcript
+    from leadline.core.session.spending import total
 
     session = await app.session(session_id)
     _tell_problems(session)
     if as_json:
         lines = [{"seq": one.seq, "t": one.t, "type": one.type, "data": one.data} for one in session.logged]
         return msgspec.json.encode({"header": session.header, "events": lines})
-    return transcript(session).encode("utf-8", "replace")
+    whole = total(await app.sessions.usage(session.id))
+    return transcript(session, whole).encode("utf-8", "replace")
 
 
 def _tell_problems(session: Session) -> None:

@@ -28,7 +28,7 @@ from leadline.core.session.events import (
     WindowChanged,
 )
 from leadline.core.session.log import Session
-from leadline.core.session.spending import session_spending, total
+from leadline.core.session.spending import Spending, session_spending, total
 from leadline.research.engine.interrupted import Placed
 from leadline.research.events import RESEARCH_EVENTS
 
@@ -38,8 +38,8 @@ _FACTS = {kind.TYPE: kind for kind in RESEARCH_EVENTS}
 _OF_A_RUN = {Placed.TYPE, *_FACTS}
 
 
-def transcript(session: Session) -> str:
-    """The whole session."""
+def transcript(session: Session, whole: Spending | None = None) -> str:
+    """The whole session; `whole` is what it used with all that it started."""
     header = session.header
     created = (
         datetime.fromtimestamp(header.created, UTC).isoformat(timespec="seconds") if header.created else "?"
@@ -53,19 +53,24 @@ def transcript(session: Session) -> str:
     facts = Facts()
     for logged in session.logged:
         lines.extend(_fact(facts, logged) if logged.type in _OF_A_RUN else _block(session, logged))
-    lines.extend(_paid(session))
+    lines.extend(_paid(session, whole))
     for stray in session.quarantined:
         said = f"{stray.event.type} {_data(stray.event)}" if stray.event else "(cannot be read)"
         lines.append(f"not part of the session: {stray.file or 'line'} {stray.line}: {stray.reason}: {said}")
     return "\n".join(lines)
 
 
-def _paid(session: Session) -> Iterator[str]:
-    """What the session itself paid for, where anybody is paid."""
+def _paid(session: Session, whole: Spending | None) -> Iterator[str]:
+    """What the session itself paid for, and where that is more, with all that it started."""
     used = total(session_spending(session))
-    tokens = used.tokens.total or 0
-    if tokens or used.cost:
-        yield f"used: {used.calls} call(s), {tokens:,} tokens, cost {used.paid}"
+    if used.tokens.total or used.cost:
+        yield f"used: {_told(used)}"
+    if whole is not None and whole.calls > used.calls and (whole.tokens.total or whole.cost):
+        yield f"used with all that it started: {_told(whole)}"
+
+
+def _told(used: Spending) -> str:
+    return f"{used.calls} call(s), {used.tokens.total or 0:,} tokens, cost {used.paid}"
 
 
 def _fact(facts: Facts, logged: Logged) -> Iterator[str]:
