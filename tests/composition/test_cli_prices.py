@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.composition.cli import Command
 
 
@@ -30,3 +32,24 @@ def test_what_is_refused_is_named_without_the_words_of_a_library(command: Comman
         price
         == "leadline: 'prices.local/fake': say both `input` and `output`, in dollars for a million tokens"
     )
+
+
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        ("{id: loop, merge: {max_cost: .inf}}", "max_cost"),
+        ("{id: loop, merge: {max_cost: 1.0e-20}}", "max_cost"),
+        ("{id: loop, merge: {max_seconds: .inf}}", "max_seconds"),
+        ("{id: meter, merge: {prices: {mine/a: {input: .inf, output: 1}}}}", "prices.mine/a.input"),
+        ("{id: meter, merge: {prices: {mine/a: {like: mine/a}}}}", "circle"),
+    ],
+)
+def test_an_amount_that_is_none_is_told_before_anything_is_asked(
+    command: Command, home: Path, tmp_path: Path, row: str, named: str
+) -> None:
+    patch = tmp_path / "patch.yml"
+    patch.write_text(f"- {row}\n")
+    refused = command("agent", "hello", "--patch", patch)
+    assert (refused.code, refused.out) == (2, b"")
+    assert named in refused.complaint
+    assert "Infinity to integer" not in refused.complaint

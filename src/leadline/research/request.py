@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from leadline.core.llm.request import ModelRef
+from leadline.core.spend.money import SMALLEST
 from leadline.kernel.errors import LeadlineError
 from leadline.research.events import NO_CEILINGS, RunBudget
 from leadline.research.roles.purposes import ReportFormat
@@ -104,10 +105,6 @@ def checked(
     )
 
 
-_SMALLEST = 1e-12
-"""Below that nothing can be paid: money is counted in picodollars."""
-
-
 def checked_budget(budget: RunBudget) -> RunBudget:
     """The budget, if each of its ceilings is one.
 
@@ -126,7 +123,7 @@ def checked_budget(budget: RunBudget) -> RunBudget:
         ("max_calls", budget.calls, "50"),
         ("max_seconds", budget.seconds, "600"),
     ):
-        if value is not None and not (math.isfinite(value) and value >= _SMALLEST):
+        if value is not None and not (math.isfinite(value) and value >= SMALLEST):
             raise RequestRefused(
                 field,
                 f"{value:g} is no ceiling",

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from leadline.core.agent.spec import TurnBudget
 from leadline.core.llm.retry import RetryPolicy
+from leadline.core.spend.money import SMALLEST
 
 
 class RetryConfig(BaseModel):
@@ -38,11 +39,11 @@ class LoopConfig(BaseModel):
 
     max_steps: int | None = Field(default=250, ge=1)
     """Steps of one turn, where the agent itself says nothing; null: no ceiling."""
-    max_seconds: float | None = Field(default=None, gt=0)
+    max_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Wall time of one turn in seconds, where the agent itself says nothing; null: no ceiling."""
     max_tokens: int | None = Field(default=None, ge=1)
     """Tokens of one turn, where the agent itself says nothing; null: no ceiling."""
-    max_cost: float | None = Field(default=None, gt=0)
+    max_cost: float | None = Field(default=None, ge=SMALLEST, allow_inf_nan=False)
     """US dollars for one turn, where the agent itself says nothing; null: no ceiling."""
     max_calls: int | None = Field(default=None, ge=1)
     """Requests to models in one turn, failed attempts included, where the agent itself says nothing; null: no

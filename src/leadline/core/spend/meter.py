@@ -310,17 +310,17 @@ class PriceConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    input: float | None = Field(default=None, ge=0)
+    input: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Of input tokens."""
-    output: float | None = Field(default=None, ge=0)
+    output: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Of output tokens."""
-    cached_input: float | None = Field(default=None, ge=0)
+    cached_input: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Of input tokens that were read from a cache; null: as `input`."""
-    cache_write: float | None = Field(default=None, ge=0)
+    cache_write: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Of input tokens that were written to a cache; null: as `input`."""
-    reasoning: float | None = Field(default=None, ge=0)
+    reasoning: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Of reasoning tokens; null: as `output`."""
-    call: float | None = Field(default=None, ge=0)
+    call: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Dollars for each call, on top."""
     free: bool = False
     """It costs nothing: a server of one's own."""
@@ -352,7 +352,10 @@ class MeterConfig(BaseModel):
 
 async def _apply(ctx: Context, config: MeterConfig) -> None:
     own = [{"model": what, **row.model_dump(exclude_none=True)} for what, row in config.prices.items()]
-    models = ctx.find(Models)
+    models, plain = ctx.find(Models), Prices(own)
+    for what, row in config.prices.items():
+        if row.like:
+            plain(what)  # what is said in a circle is told now, and not by the first call
     prices = Prices(own, remote=None if models is None else partial(_is_remote, models))
     ctx.provide(Meter, Meter(ctx.get(Limiter), ctx.get(Clock), prices))
 

@@ -12,6 +12,8 @@ Money = NewType("Money", int)
 
 DOLLAR: Final = Money(10**12)
 NOTHING: Final = Money(0)
+SMALLEST: Final = 1e-12
+"""Dollars: less than that is no amount."""
 
 
 def money(dollars: float | str | Decimal) -> Money:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from leadline.core.spend.money import SMALLEST
 from leadline.research.events import KEEP, RunBudget
 from leadline.research.request import MOST_KEPT
 
@@ -15,7 +16,7 @@ class BudgetConfig(BaseModel):
 
     tokens: int | None = Field(default=None, ge=1)
     """All tokens of all its calls, prompts included."""
-    cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    cost: float | None = Field(default=None, ge=SMALLEST, allow_inf_nan=False)
     """US dollars; needs a model whose price is known."""
     calls: int | None = Field(default=None, ge=1)
     """Calls that are paid for, failed attempts included."""
