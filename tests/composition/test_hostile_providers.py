@@ -75,11 +75,12 @@ async def turn(
     attempts: int = 1,
     tools: Sequence[Callable[..., object]] = (),
     settings: str = "{}",
+    profile: str = "local",
 ) -> Ran:
     ran, patch = Ran(), home.with_name("patch.yml")
     patch.write_text(
         f"- {{id: loop, merge: {{retry: {{attempts: {attempts}, first_s: 0.01}}}}}}\n"
-        f"- {{id: models, merge: {{providers: {{local: {{settings: {settings}}}}}}}}}\n"
+        f"- {{id: models, merge: {{providers: {{local: {{profile: {profile}, settings: {settings}}}}}}}}}\n"
     )
     async with ProviderServer(replies) as server:
         app = Leadline(
@@ -375,3 +376,17 @@ async def test_a_call_in_the_markup_of_one_maker_is_no_answer_at_any_server(home
     ran = await turn(home, Behaviour(text=text, chunk_chars=5), "done")
     assert (ran.reply.text, ran.calls) == ("done", [])
     assert "tool call written as text" in ran.sent[-1]
+
+
+async def test_a_call_of_gemini_that_is_sent_again_with_its_id_runs_once(home: Path) -> None:
+    part = {"functionCall": {"id": "a", "name": "f", "args": {"x": 1}}}
+    told = {"candidates": [{"index": 0, "content": {"role": "model", "parts": [part]}}]}
+    end = {"candidates": [{"index": 0, "content": {"parts": []}, "finishReason": "STOP"}]}
+    ran = await turn(
+        home,
+        Behaviour("raw", message=sse(told, told, end)),
+        "done",
+        profile="gemini",
+        settings="{key_required: false}",
+    )
+    assert (ran.calls, ran.reply.text) == ([("f", 1)], "done")

@@ -24,6 +24,7 @@ class GeminiDecoder(ReplyDecoder):
 
     def __init__(self, profile: Profile) -> None:
         super().__init__(profile)
+        self._told: list[Mapping[str, object]] = []
         self._calls = 0
 
     def chunk(self, members: Mapping[str, object], data: str) -> list[StreamEvent]:
@@ -55,6 +56,8 @@ class GeminiDecoder(ReplyDecoder):
     def _part(self, part: Mapping[str, object]) -> list[StreamEvent]:
         signature, text = as_text(part.get("thoughtSignature")), as_text(part.get("text"))
         if call := as_object(part.get("functionCall")):
+            if self._was_told(call):
+                return []
             return [*_signed("functionCall", signature), self._call(call)]
         if part.get("thought") is True:
             if not signature:
@@ -63,6 +66,14 @@ class GeminiDecoder(ReplyDecoder):
         if not text:
             return _signed("empty", signature)
         return [*_signed("text", signature), TextDelta(text)]
+
+    def _was_told(self, call: Mapping[str, object]) -> bool:
+        """Whether the very same call, by its id, came before: a chunk was sent again."""
+        if not as_text(call.get("id")):
+            return False
+        told = call in self._told
+        self._told.append(call)
+        return told
 
     def _call(self, call: Mapping[str, object]) -> ToolCallDelta:
         index, self._calls = self._calls, self._calls + 1
