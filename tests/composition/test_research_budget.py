@@ -360,13 +360,13 @@ async def test_sixteen_at_once_pass_a_ceiling_by_one_call_at_most(
     home: Path, lake: Path, priced: Path, ceiling: str
 ) -> None:
     async with sixteen(endless(), priced) as (app, server):
-        amount = {"tokens": 120_000, "cost": 0.13, "calls": 90}[ceiling]
+        amount = {"tokens": 160_000, "cost": 0.17, "calls": 90}[ceiling]
         result = await app.research(
             QUESTION,
             corpus=[lake],
             method="sixteen",
-            max_tokens=120_000 if ceiling == "tokens" else None,
-            max_cost=0.13 if ceiling == "cost" else None,
+            max_tokens=160_000 if ceiling == "tokens" else None,
+            max_cost=0.17 if ceiling == "cost" else None,
             max_calls=90 if ceiling == "calls" else None,
             keep=0.0,
         )
