@@ -297,6 +297,8 @@ class Limiter(Service, key="limiter"):
     def _emptied(self, line: Line, now: float) -> None:
         line.due = None
         self._due.pop(line.model, None)
+        if not self._due and not self._deadlines and self._planned is not None and self._earlier is not None:
+            self._earlier.set()  # nobody waits for a time any more, so nothing is to sleep until then
         self._for_children.pop(line.model, None)
         if line.ticket:
             self._leave_shared(line)

@@ -9,7 +9,9 @@ def answer(correction: str, *, leaked: bool = True) -> Answer:
     return Answer("done", True, (), leaked, None, correction)
 
 
-def test_a_model_that_calls_tools_in_text_is_told_in_the_words_of_its_adapter_and_may_try_more_than_once() -> None:
+def test_a_model_that_calls_tools_in_text_is_told_in_the_words_of_its_adapter_and_may_try_more_than_once() -> (
+    None
+):
     faults = Faults()
     for _ in range(MAX_MISWRITTEN):
         faults, judgement = judge(faults, answer("write it so"))

@@ -76,6 +76,17 @@ async def scene(*limits: LineConfig, **config: object) -> AsyncGenerator[Scene]:
         group.cancel_scope.cancel()
 
 
+async def test_when_nobody_waits_any_more_nothing_sleeps_until_their_time() -> None:
+    async with scene(ONE) as made:
+        for name in ("first", "second", "third"):
+            await made.ask(name)
+        assert made.clock.sleepers == 1
+        await made.cancel("third")
+        await made.done("first")
+        await made.done("second", failure=Wait("RATE_LIMIT", "no", retry_after_s=5.0))
+        assert made.clock.sleepers == 0
+
+
 async def test_a_model_without_limits_is_never_waited_for() -> None:
     async with scene() as made:
         for number in range(100):

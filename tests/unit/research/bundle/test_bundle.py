@@ -135,7 +135,7 @@ _HOSTILE = [
 ]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(_HOSTILE), min_size=1, max_size=4), st.text(max_size=30))
 def test_whatever_documents_hold_their_bundle_holds(
     make_world: Any, tmp_path: Path, parts: list[str], words: str
