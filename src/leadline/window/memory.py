@@ -132,11 +132,9 @@ class Memory:
         if isinstance(message, ToolMessage):
             return Kept(message.id, f"result of {message.name}", (message,))
         if isinstance(message, AssistantMessage):
-            return Kept(message.id, "what you said", (message,), outside=False)
+            return Kept(message.id, "an answer of the assistant", (message,), outside=False)
         human = message.source.kind == "user"
-        what = (
-            "what the user said" if human else f"what {message.source.name or message.source.kind} told you"
-        )
+        what = "words of the user" if human else f"a message of {message.source.name or message.source.kind}"
         return Kept(message.id, what, (message,), outside=not human)
 
     def _summary(self, summary: str) -> Kept:
