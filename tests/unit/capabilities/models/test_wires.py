@@ -288,3 +288,24 @@ def test_items_of_responses_without_a_place_are_not_taken_twice() -> None:
     ]
     done = completed(wire, [wire_bytes(bare)])
     assert (done.text, [call.id for call in done.tool_calls]) == ("Looking.", ["c1"])
+
+
+def test_a_call_that_responses_list_twice_is_one_call() -> None:
+    wire = next(wire for wire in WIRES if wire.api == "openai-responses")
+    item = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": '{"q":1}'}
+    listed = {"type": "response.completed", "response": {"status": "completed", "output": [item, item]}}
+    again = [
+        *(
+            {"type": "response.output_item.added", "output_index": at, "item": {**item, "arguments": ""}}
+            for at in (0, 1)
+        ),
+        *(
+            {"type": "response.function_call_arguments.delta", "output_index": at, "delta": piece}
+            for at in (0, 1)
+            for piece in ('{"q"', ":1}")
+        ),
+        *({"type": "response.output_item.done", "output_index": at, "item": item} for at in (0, 1)),
+    ]
+    for events in ([listed], [*again, listed], again[1:2] + again[4:6] + [listed]):
+        done = completed(wire, [wire_bytes([Event(json.dumps(event)) for event in events])])
+        assert [(call.id, call.arguments) for call in done.tool_calls] == [("c1", '{"q":1}')]

@@ -39,6 +39,10 @@ class ResponsesDecoder(ReplyDecoder):
         self._written: dict[int | None, int] = {}
         """Characters of each item that have been given."""
         self._closed: set[int | None] = set()
+        self._places: dict[str, int | None] = {}
+        """Where each call stood first, by its id."""
+        self._repeated: set[int | None] = set()
+        """Places of items that are a call of another place again."""
 
     def chunk(self, members: Mapping[str, object], data: str) -> list[StreamEvent]:
         """One event of the stream; kinds that are not known are passed over."""
@@ -56,11 +60,12 @@ class ResponsesDecoder(ReplyDecoder):
                 return self._pieces(index, ReasoningDelta("\n\n")) if apart else []
             case "response.output_item.added":
                 item = as_object(members.get("item"))
-                return [_call(index, item)] if item.get("type") == "function_call" else []
+                return [self._placed(index, item)] if item.get("type") == "function_call" else []
             case "response.function_call_arguments.delta":
                 piece = as_text(members.get("delta"))
                 self._written[index] = self._written.get(index, 0) + len(piece)
-                return [ToolCallDelta(index=index, arguments=piece)] if piece else []
+                taken = piece and index not in self._repeated
+                return [ToolCallDelta(index=index, arguments=piece)] if taken else []
             case "response.output_item.done":
                 return self._item(index, as_object(members.get("item")), _raw_item(data))
             case "response.completed" | "response.incomplete" | "response.failed":
@@ -101,13 +106,25 @@ class ResponsesDecoder(ReplyDecoder):
                 text = "" if written else _summary(item)
                 return [ReasoningDelta(text, raw or encode_text(item).decode())]
             case "function_call":
-                call = _call(index, item)
+                call = self._placed(index, item)
+                if index in self._repeated:
+                    return []
                 arguments = "" if written else call.arguments
                 return [msgspec.structs.replace(call, arguments=arguments)]
             case "message":
                 return [] if written else self._message(item)
             case _:
                 return []
+
+    def _placed(self, index: int | None, item: Mapping[str, object]) -> ToolCallDelta:
+        """The call of an item, at the place where the call of that id stood first."""
+        call = _call(index, item)
+        if call.id is None:
+            return call
+        first = self._places.setdefault(call.id, index)
+        if first != index:
+            self._repeated.add(index)
+        return msgspec.structs.replace(call, index=first)
 
     def _message(self, item: Mapping[str, object]) -> list[StreamEvent]:
         events: list[StreamEvent] = []
