@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
 
+from leadline.apps.cli.parser import decimal
 from leadline.apps.cli.times import duration
 
 
@@ -34,20 +35,14 @@ def _whole(word: str) -> int:
 
 
 def _dollars(word: str) -> float:
-    try:
-        number = float(word.removeprefix("$"))
-    except ValueError:
-        number = 0.0
+    number = decimal(word.removeprefix("$"))
     if not 1e-12 <= number < float("inf"):
         raise ArgumentTypeError(f"{word!r} is no amount of money; write US dollars above 0, such as 0.50")
     return number
 
 
 def _share(word: str) -> float:
-    try:
-        number = float(word)
-    except ValueError:
-        number = -1.0
+    number = decimal(word)
     if not 0 <= number <= 0.9:
         raise ArgumentTypeError(f"{word!r} is no share; write a number from 0 to 0.9, such as 0.15")
     return number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
 
-from leadline.apps.cli.parser import Command, add_patches
+from leadline.apps.cli.parser import Command, add_patches, decimal
 
 ROLES = ("fast", "standard", "strong", "review")
 
@@ -125,20 +125,14 @@ def _count(word: str) -> int:
 
 
 def _dollars(word: str) -> float:
-    try:
-        number = float(word)
-    except ValueError:
-        number = -1.0
+    number = decimal(word)
     if not 0 <= number <= 1_000_000:
         raise ArgumentTypeError(f"{word!r} is no amount of dollars; write for example 0.28")
     return number
 
 
 def _seconds(word: str) -> float:
-    try:
-        number = float(word)
-    except ValueError:
-        number = 0.0
+    number = decimal(word)
     if not 0 < number <= 86_400:
         raise ArgumentTypeError(f"{word!r} is no number of seconds; write for example 60")
     return number

@@ -6,6 +6,7 @@ import os
 from argparse import ArgumentParser, ArgumentTypeError, HelpFormatter, Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 from typing import NoReturn
 
@@ -107,6 +108,14 @@ def text(word: str) -> str:
     except UnicodeEncodeError:
         return os.fsencode(word).decode("utf-8", "replace")
     return word
+
+
+def decimal(word: str) -> float:
+    """The number that a word writes; NaN, which is within no bounds, where it writes none."""
+    try:
+        return float(word)
+    except ValueError:
+        return nan
 
 
 def names(word: str) -> tuple[str, ...]:

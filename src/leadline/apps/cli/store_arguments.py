@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import replace
 
-from leadline.apps.cli.parser import Command, path, text
+from leadline.apps.cli.parser import Command, decimal, path, text
 from leadline.apps.cli.times import age, moment
 
 
@@ -156,10 +156,7 @@ def _whole(word: str) -> int:
 
 
 def _amount(word: str) -> float:
-    try:
-        number = float(word)
-    except ValueError:
-        number = -1.0
+    number = decimal(word)
     if not 0 <= number < float("inf"):
         raise ArgumentTypeError(f"{word!r} is no amount of money; write for example 0.25")
     return number

@@ -393,23 +393,9 @@ class Account:
                 return account
             top, used, held = account.ceilings, account._spent, account._held
             if (
-                top.tokens is not None
-                and hold.tokens
-                and held.tokens
-                and (used.tokens + held.tokens + hold.tokens > top.tokens - kept.tokens)
-            ):
-                return account
-            if (
-                top.cost is not None
-                and hold.cost
-                and held.cost
-                and (used.cost + held.cost + hold.cost > top.cost - kept.cost)
-            ):
-                return account
-            if (
-                top.calls is not None
-                and held.calls
-                and (used.calls + held.calls + hold.calls > top.calls - kept.calls)
+                _full(top.tokens, kept.tokens, used.tokens, held.tokens, hold.tokens)
+                or _full(top.cost, kept.cost, used.cost, held.cost, hold.cost)
+                or _full(top.calls, kept.calls, used.calls, held.calls, hold.calls)
             ):
                 return account
         return None
@@ -473,6 +459,11 @@ def _limits(chain: tuple[Account, ...]) -> Iterator[tuple[Account, _Kept]]:
         if not account.ceilings.none:
             yield account, kept
         kept += account._kept  # pyright: ignore[reportPrivateUsage]  # one mechanism
+
+
+def _full(ceiling: int | None, kept: int, used: int, held: int, wanted: int) -> bool:
+    """Whether `wanted` has to wait for what is held; with nothing held it is let in."""
+    return ceiling is not None and held > 0 and wanted > 0 and used + held + wanted > ceiling - kept
 
 
 def _lower(one: N | None, other: N | None) -> N | None:

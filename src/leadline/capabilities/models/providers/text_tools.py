@@ -202,22 +202,9 @@ def _role(message: Message | None) -> Message | None:
 
 
 @dataclass(frozen=True, slots=True)
-class AlternatingChat:
+class AlternatingChat(TextEncoder):
     """Chat completions for models whose template wants user and assistant in turn: what follows in one role is one
     message, of which each part is still encoded alone."""
-
-    inner: WireEncoder
-    text: TextTools
-
-    @property
-    def head(self) -> bytes:
-        """As that of the other."""
-        return self.inner.head
-
-    @property
-    def close(self) -> bytes:
-        """As that of the other."""
-        return self.inner.close
 
     def encode(self, message: Message) -> bytes:
         """The content of one message, without what stands around it."""
