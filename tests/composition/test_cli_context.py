@@ -84,6 +84,8 @@ def test_the_parts_are_all_that_fills_the_window(command: Command, session: str)
     } <= set(parts)
     assert sum(parts.values()) == view["tokens"]
     assert view["share"] == round(view["tokens"] / WINDOW, 4)
+    counts = {one["what"]: one["messages"] for one in view["parts"]}
+    assert (counts["assistant text"], counts["tool calls"]) == (2, 2)
     assert parts["results of long"] <= 2 * WINDOW * 0.15 * 1.3
     assert [one["what"] for one in view["recallable"]] == ["result of long"] * 2
 
@@ -155,6 +157,9 @@ def test_a_session_is_compacted_and_the_compaction_undone(command: Command) -> N
     assert compacted["tokens"] < before["tokens"]
     assert "summaries" in {one["what"] for one in compacted["parts"]}
     assert len(compacted["recallable"]) > len(before["recallable"])
+    for wrong in ("-1", "x"):
+        assert command("context", session, "--undo", wrong).code == 2
+    assert command("context", session, "--json").json["compactions"] == 1
     ended = command("context", session, "--undo", "--json")
     assert ended.code == 0, ended
     assert ended.json["compactions"] == 0

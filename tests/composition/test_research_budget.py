@@ -538,6 +538,26 @@ def test_a_run_that_its_budget_ended_goes_on_with_a_higher_ceiling(
     assert command("audit", run, "--patch", priced).code == 0
 
 
+def test_a_run_goes_on_when_less_of_its_budget_is_kept(command: Command, lake: Path, priced: Path) -> None:
+    with served(ScriptedResearcher(THREE)) as server:
+        first = command(*asked(lake, server, priced), "--max-calls", "40", "--keep", "0.9", "--json")
+        run = first.json["id"]
+        again = command("resume", run, "--patch", priced)
+        assert again.code == 2
+        on = command("resume", run, "--keep", "0.1", "--patch", priced, "--json")
+    assert on.json["status"] == "completed", on.err
+
+
+def test_the_amount_that_is_suggested_is_twice_what_there_was(
+    command: Command, lake: Path, priced: Path
+) -> None:
+    with served(ScriptedResearcher(THREE)) as server:
+        run = command(*asked(lake, server, priced), "--max-cost", "0.02", "--json").json["id"]
+        again = command("resume", run, "--patch", priced)
+    assert again.code == 2
+    assert "--max-cost 0.04" in again.complaint
+
+
 def test_a_program_without_an_event_loop_goes_on_too(home: Path, lake: Path, priced: Path) -> None:
     with (
         served(ScriptedResearcher(THREE)) as server,

@@ -149,10 +149,12 @@ def _of(message: Message, stubs: Mapping[str, str]) -> Iterator[tuple[str, int]]
         said = text_tokens(message.text)
         if thought:
             yield REASONING, thought
+        if not any(isinstance(part, ToolCall) for part in message.content):
+            yield TEXT, whole - thought
+            return
         if said:
             yield TEXT, said
-        calls = any(isinstance(part, ToolCall) for part in message.content)
-        yield (CALLS if calls else TEXT), whole - thought - said
+        yield CALLS, whole - thought - said
     elif message.source == SUMMARY:
         yield SUMMARIES, whole
     elif message.source.kind == HUMAN.kind:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 
 from leadline.apps.cli.budget_arguments import budget, kept
 from leadline.apps.cli.model_arguments import MODEL_COMMANDS
@@ -101,6 +101,14 @@ def _export(parser: ArgumentParser) -> None:
     )
 
 
+def _event(word: str) -> int:
+    if not (word.isascii() and word.isdigit() and len(word) < 10):
+        raise ArgumentTypeError(
+            f"{word!r} is no number of an event; leadline context ID lists those that count"
+        )
+    return int(word)
+
+
 def _context(parser: ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", help="a run or a session; the beginning of an id does")
     parser.add_argument("--compact", action="store_true", help="first let the model summarise the older part")
@@ -108,7 +116,7 @@ def _context(parser: ArgumentParser) -> None:
         "--undo",
         nargs="?",
         const=-1,
-        type=int,
+        type=_event,
         metavar="EVENT",
         help="first take back a change of the window, by the number of its event; default: the latest",
     )

@@ -123,12 +123,21 @@ def check_budget(run_id: str, before: Interrupted, budget: RunBudget, used: Spen
     if before.stopped_by not in raised:
         return
     option, spent, had, has = raised[before.stopped_by]
-    if had is not None and has is not None and (has <= had or has <= spent):
-        example = f"{math.ceil(max(spent, had) * 2)}{'s' if option == '--max-time' else ''}"
-        raise NotResumable(
-            f"run {run_id}: its budget is used up ({before.stopped_by}: the ceiling is {had:g}); "
-            f"to go on, allow more in all: leadline resume {run_id} {option} {example}"
-        )
+    if had is None or has is None or (has > had and has > spent):
+        return
+    if budget.kept < before.budget.kept and has > spent:
+        return
+    raise NotResumable(
+        f"run {run_id}: its budget is used up ({before.stopped_by}: the ceiling is {had:g}); "
+        f"to go on, allow more in all: leadline resume {run_id} {option} {_twice(option, max(spent, had))}"
+    )
+
+
+def _twice(option: str, amount: float) -> str:
+    """Twice the amount as it is typed behind an option: money as it is, all else whole."""
+    if option == "--max-cost":
+        return f"{amount * 2:.4g}"
+    return f"{math.ceil(amount * 2)}{'s' if option == '--max-time' else ''}"
 
 
 def _request(session: Session, started: Started) -> ResearchRequest:
